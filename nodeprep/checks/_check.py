@@ -1,0 +1,93 @@
+"""What a check is, what it may look at, and how it is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from nodeprep.model.facts import NodeFacts
+from nodeprep.model.probe import ProbeResult
+from nodeprep.model.reading import Unreadable
+from nodeprep.model.result import CheckResult, Scalar, Status
+from nodeprep.model.spec import NodeSpec
+
+CheckPhase = Literal["static", "load"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """All a check may look at.
+
+    Attributes:
+        before: Facts from before the load; for `verify` the only ones.
+        after: Facts from after the load; None when there was none. Its kernel_log reads on from
+            before.log_cursor.
+        probe: What the probe found; None when it did not run.
+        probe_absent_reason: Why there is no probe result; load checks give it as their ERROR.
+    """
+
+    spec: NodeSpec
+    before: NodeFacts
+    after: NodeFacts | None = None
+    probe: ProbeResult | None = None
+    probe_absent_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing that must hold on a node.
+
+    Attributes:
+        id: The file's name; also docs/checks/ID.md and tests/cases/checks/ID/.
+        title: Half a sentence for tables.
+        phase: "static" needs facts only and runs in `verify`; "load" needs the probe.
+        evaluate: Yields one result a subject. Raise Unreadable (Reading.require does) for what
+            could not be read: it becomes an ERROR on the node. Yield at least one result.
+    """
+
+    id: str
+    title: str
+    phase: CheckPhase
+    evaluate: Callable[[Context], Iterator[CheckResult]]
+
+    def result(
+        self,
+        status: Status,
+        subject: str,
+        reason: str,
+        *,
+        measured: Scalar | None = None,
+        limit: Scalar | None = None,
+        unit: str = "",
+        source: str = "",
+        evidence: tuple[str, ...] = (),
+    ) -> CheckResult:
+        """A result of this check."""
+        return CheckResult(
+            id=self.id,
+            subject=subject,
+            status=status,
+            reason=reason,
+            measured=measured,
+            limit=limit,
+            unit=unit,
+            source=source,
+            evidence=evidence,
+        )
+
+    def run(self, context: Context) -> tuple[CheckResult, ...]:
+        """All results; never raises and never returns nothing: both would look like health."""
+        if self.phase == "load" and context.probe is None:
+            why = context.probe_absent_reason or "the probe did not run"
+            return (self.result("ERROR", "node", f"not measured: {why}"),)
+        results: list[CheckResult] = []
+        try:
+            results.extend(self.evaluate(context))
+        except Unreadable as error:
+            results.append(self.result("ERROR", "node", str(error)))
+        except Exception as error:  # a broken check must not pass, nor hide the others
+            results.append(self.result("ERROR", "node", f"the check itself failed: {error!r}"))
+        if not results:
+            results.append(self.result("ERROR", "node", "the check looked at nothing"))
+        return tuple(results)

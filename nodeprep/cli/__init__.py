@@ -1,0 +1,1 @@
+"""One file per command; the only code that prints or exits."""

@@ -1,0 +1,1 @@
+"""Running Ansible over many hosts and remembering how far each came."""

@@ -1,0 +1,104 @@
+"""Policy: what the owner of a site wants, as written in inventory variables or a file.
+
+Strict: codec.decode_strict reports every unknown key and wrong type at once, each with its path.
+Defaults here are the product's default policy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+Level = Literal["quick", "standard", "extended", "soak"]
+ProfileName = str
+PowerLimit = Annotated[str, Meta(pattern=r"^\d+(\.\d+)?\s*(%|W)$", examples=["93%", "650W"])]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelArgs:
+    """Arguments that must or must not be on the kernel command line.
+
+    `pcie_aspm=off` makes the kernel stop asking firmware for AER (verified on a real kernel); the
+    check aer_owned then says so. See docs/checks/aer_owned.md.
+    """
+
+    present: tuple[str, ...] = ("pcie_aspm=off", "iommu=off")
+    absent: tuple[str, ...] = ("pci=noaer",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BiosPolicy:
+    """BIOS knobs by vendor-neutral name; None leaves a knob alone."""
+
+    pcie_link_gen: Annotated[int, Meta(ge=1, le=6)] | None = None
+    iommu: Literal["enabled", "disabled"] | None = None
+    aspm: Literal["enabled", "disabled"] | None = None
+    xhci_handoff: Literal["enabled", "disabled"] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PcieLinkPolicy:
+    """PCIe generation that links must have under load; None takes the profile's."""
+
+    gen: Annotated[int, Meta(ge=1, le=6)] | None = None
+    width_lanes: Literal[1, 2, 4, 8, 16] | None = None
+    method: Literal["auto", "bios", "host"] = "auto"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuPolicy:
+    """GPU settings. The limit is in watts ("650W") or per cent of the default limit ("93%")."""
+
+    power_limit: PowerLimit | None = None
+    persistence: bool = True
+    ecc: bool = True
+    count: Annotated[int, Meta(ge=1, le=64)] | None = None
+    """GPUs this node must have; None means as many as the PCI bus shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonitorPolicy:
+    """Thresholds of the node agent."""
+
+    pcie_stddev_gbps: Annotated[float, Meta(gt=0)] = 15.0
+    aer_per_5min: Annotated[int, Meta(ge=0)] = 100
+    reserved_active_ratio: Annotated[float, Meta(ge=1)] = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertifyPolicy:
+    """How hard to look, and for how long the answer holds."""
+
+    level: Level = "standard"
+    workload: str = "vit-g"
+    valid_days: Annotated[int, Meta(ge=1, le=3650)] = 90
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiver:
+    """A check somebody answers for, until a day. Shown in the certificate."""
+
+    check: str
+    owner: str
+    until: date
+    why: str
+    host: str = "*"
+    """Inventory name, or a shell pattern."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """`nodeprep_policy`."""
+
+    kernel_args: KernelArgs = KernelArgs()
+    bios: BiosPolicy = BiosPolicy()
+    pcie_link: PcieLinkPolicy = PcieLinkPolicy()
+    gpu: GpuPolicy = GpuPolicy()
+    monitor: MonitorPolicy = MonitorPolicy()
+    certify: CertifyPolicy = CertifyPolicy()
+    waivers: tuple[Waiver, ...] = ()
+    probe_python: str | None = None
+    """A Python on the node that has torch; None uses the one the role probe_runtime makes."""

@@ -1,0 +1,168 @@
+"""`nodeprep.probe/1`: what a node did under load. Written on the node by nodeprep/probe/."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from nodeprep.model.reading import Reading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stats:
+    """Summary of a series. All in the series' own unit."""
+
+    count: int
+    min: float
+    mean: float
+    median: float
+    p95: float
+    max: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """The workload as it ran; `digest` is over these fields only."""
+
+    name: str
+    digest: str
+    width: int
+    depth: int
+    heads: int
+    ffn: int
+    patch: int
+    image_height: int
+    image_width: int
+    batch: int
+    dtype: str
+    seed: int
+    launch: Literal["explicit"] = "explicit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mismatch:
+    """One block whose output bits differed from the reference."""
+
+    iteration: int
+    block: int
+    expected: str
+    got: str
+    confirmed: bool | None
+    """A repeat on the spot gave again another answer than the reference (True) or the reference (False)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Digests:
+    """Bitwise comparison of every block's output over all iterations."""
+
+    reference: tuple[str, ...]
+    """One digest a block, then one of the final output; of the first measured iteration."""
+    iterations_compared: int
+    mismatch_count: int
+    mismatches: tuple[Mismatch, ...]
+    """The first 100."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copies:
+    """Pinned host memory copies. GB/s are decimal and per direction."""
+
+    alone_h2d_gbps: Reading[float]
+    alone_d2h_gbps: Reading[float]
+    during_h2d_gbps: Reading[float]
+    during_d2h_gbps: Reading[float]
+    """Both ways at once while the model runs."""
+    bytes_h2d: int
+    bytes_d2h: int
+    content_errors: int
+    content_checks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Telemetry:
+    """Summary of the samples taken during the compute phase, and where all samples are."""
+
+    file: str
+    """Name of the columnar file in the result folder."""
+    period_ms: float
+    samples: int
+    errors: int
+    longest_gap_ms: float
+    power_w: Reading[Stats]
+    power_instant_w: Reading[Stats]
+    temperature_c: Reading[Stats]
+    memory_temperature_c: Reading[Stats]
+    margin_c: Reading[Stats]
+    sm_mhz: Reading[Stats]
+    utilization_percent: Reading[Stats]
+    pcie_rx_gbps: Reading[Stats]
+    pcie_tx_gbps: Reading[Stats]
+    link_gen: Reading[Stats]
+    link_width_lanes: Reading[Stats]
+    event_reasons_union: Reading[int]
+    """All clock-event reason bits seen."""
+    event_reason_samples: Mapping[str, int]
+    """For each bit seen ("0x4"): in how many samples."""
+    enforced_limit_w: Reading[float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """A named stretch of the run, seconds since its start."""
+
+    name: str
+    start_s: float
+    end_s: float
+
+
+GpuRunState = Literal["completed", "interrupted", "failed", "skipped"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuRun:
+    """What one GPU did."""
+
+    pci_address: str
+    uuid: str
+    name: str
+    state: GpuRunState
+    error: str = ""
+    iterations: int = 0
+    iteration_s: Reading[Stats]
+    achieved_tflops: Reading[float]
+    """FLOPs of the workload over the median iteration time."""
+    ceiling_tflops: Reading[float]
+    """Large matrix product of the same dtype, measured in the same run."""
+    digests: Reading[Digests]
+    non_finite_values: Reading[int]
+    copies: Copies
+    telemetry: Telemetry
+    phases: tuple[Phase, ...] = ()
+
+
+ProbeState = Literal["completed", "interrupted", "failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeResult:
+    """The whole document."""
+
+    host: str
+    simulated: bool
+    backend: Literal["torch", "numpy"]
+    state: ProbeState
+    error: str
+    """Why it is not "completed"; "" when it is."""
+    hint: str
+    level: str
+    workload: Workload
+    injected: str
+    """What fault was asked for ("flip:block=7,bit=0"); anything but "" can never certify."""
+    probe_digest: str
+    """SHA-256 of the .pyz that ran."""
+    versions: Mapping[str, str]
+    started_at: str
+    duration_s: float
+    gpus: tuple[GpuRun, ...]
+    schema: Literal["nodeprep.probe/1"] = field(default="nodeprep.probe/1")

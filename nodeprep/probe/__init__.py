@@ -1,0 +1,1 @@
+"""The ViT-G stress probe; shipped to nodes as one .pyz, never imported by the controller."""

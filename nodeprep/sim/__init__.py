@@ -1,0 +1,1 @@
+"""The simulated rack: fake roots, fake NVML, faults. A public tool; whatever it touches says simulated."""
