@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, ParamSpec
 
 from nodeprep.model.facts import NodeFacts
 from nodeprep.model.probe import ProbeResult
@@ -13,6 +13,7 @@ from nodeprep.model.result import CheckResult, Scalar, Status
 from nodeprep.model.spec import NodeSpec
 
 CheckPhase = Literal["static", "load"]
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,12 +45,17 @@ class Check:
         phase: "static" needs facts only and runs in `verify`; "load" needs the probe.
         evaluate: Yields one result a subject. Raise Unreadable (Reading.require does) for what
             could not be read: it becomes an ERROR on the node. Yield at least one result.
+        tolerates: Readings that may be "not supported" without spoiling a pass, as shell patterns
+            on their path in the document, each with the reason. Anything else that a passing check
+            has read must not be missing, and a reading in error never passes; the contract test
+            tries each of them.
     """
 
     id: str
     title: str
     phase: CheckPhase
     evaluate: Callable[[Context], Iterator[CheckResult]]
+    tolerates: Mapping[str, str] = field(default_factory=dict)
 
     def result(
         self,
@@ -75,6 +81,31 @@ class Check:
             source=source,
             evidence=evidence,
         )
+
+    def on(
+        self,
+        subject: str,
+        evidence: str,
+        judge: Callable[P, CheckResult],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> CheckResult:
+        """What `judge` says of one subject, or an ERROR on that subject alone when it cannot read.
+
+        One unreadable GPU must neither pass nor hide what is known of its neighbours.
+
+        Args:
+            subject: Whom the ERROR is about.
+            evidence: Pointer into the documents, added to a result that names none itself.
+            judge: Returns the result; may raise Unreadable.
+            *args: For `judge`.
+            **kwargs: For `judge`.
+        """
+        try:
+            result = judge(*args, **kwargs)
+        except Unreadable as error:
+            result = self.result("ERROR", subject, str(error))
+        return result if result.evidence else replace(result, evidence=(evidence,))
 
     def run(self, context: Context) -> tuple[CheckResult, ...]:
         """All results; never raises and never returns nothing: both would look like health."""

@@ -1,1 +1,14 @@
-"""Running Ansible over many hosts and remembering how far each came."""
+"""Running Ansible over many hosts and remembering how far each came.
+
+Reading order: inventory (who), play (one ansible-playbook), events (what became of each host),
+engine (the Fleet), ledger (what is on disk), stop (ending probes after Ctrl-C), archive (the
+programs that are put on nodes).
+"""
+
+from nodeprep.fleet.disk import DiskError
+from nodeprep.fleet.engine import Fleet, FleetInterrupted
+from nodeprep.fleet.events import FleetEvent, Outcome
+from nodeprep.fleet.inventory import Target
+from nodeprep.fleet.ledger import Ledger
+
+__all__ = ["DiskError", "Fleet", "FleetEvent", "FleetInterrupted", "Ledger", "Outcome", "Target"]

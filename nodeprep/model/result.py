@@ -38,14 +38,20 @@ class CheckResult:
     waived_status: Status | None = None
 
 
+Effect = Literal["in_effect", "not_in_effect", "inconclusive"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """`nodeprep.verification/1`: the effect checks of one node, without load."""
+    """`nodeprep.verification/1`: the effect checks of one node, without load.
+
+    It never says "certified": that word is for nodes that were loaded.
+    """
 
     host: str
     simulated: bool
     profile: str
     policy_digest: str
-    verdict: Verdict
+    outcome: Effect
     checks: tuple[CheckResult, ...]
     schema: Literal["nodeprep.verification/1"] = field(default="nodeprep.verification/1")

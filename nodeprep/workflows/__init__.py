@@ -1,1 +1,1 @@
-"""What the commands do, without printing: inspect, plan, apply, verify, certify, demo."""
+"""What the commands do, without printing: init, inspect, plan, apply, verify, certify, cert, demo, doctor."""

@@ -1,0 +1,46 @@
+# Every target works alone on a fresh clone: Python 3.11 or later and package registries are all it needs.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+SETUP  := $(VENV)/.ready
+
+.PHONY: help setup demo test test-torch check schemas clean
+
+help:            ## this list
+	@sed -n 's/^\([a-z-]*\): .*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+setup: $(SETUP)  ## virtual environment with nodeprep, its tests and its linters
+
+# Old pips know no dependency groups, so pip comes first.
+$(SETUP): pyproject.toml hatch_build.py nodeprep/__init__.py
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "nodeprep needs Python 3.11 or later; make PYTHON=python3.12 ...")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --editable '.[sim]' --group test --group lint
+	touch $@
+
+demo: $(SETUP)   ## the whole path on a simulated rack; writes demo/report.html
+	$(BIN)/nodeprep demo -o demo
+
+test: $(SETUP)   ## all tests that need no GPU and no torch
+	$(BIN)/python -m pytest -n 2
+
+test-torch: $(SETUP)  ## the tests that need torch; installs it (large) when it is missing
+	$(BIN)/python -c 'import torch' 2>/dev/null || $(BIN)/python -m pip install --quiet torch
+	$(BIN)/python -m pytest -m torch
+
+check: $(SETUP)  ## formatting, lint, types, import rules, YAML, Ansible, schemas
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/yamllint --strict .
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ansible-lint --offline --strict
+	$(BIN)/python -m nodeprep.model.schemas --check
+
+schemas: $(SETUP)  ## write the JSON Schemas anew
+	$(BIN)/python -m nodeprep.model.schemas
+
+clean:           ## everything that was made here
+	rm -rf $(VENV) demo dist build .ansible .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,136 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: Apache-2.0
+"""Ansible's door to nodeprep.node.apply."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: apply
+short_description: Write settings of a GPU node that need no reboot
+version_added: "0.1.0"
+description:
+  - Brings the node to the given settings and reads them back. What is already so is left alone.
+  - All GPUs or none. Limits are checked against every GPU's constraints before the first write, and when a write
+    fails those before it are taken back.
+  - Before the first write the present state goes to a restore point on the node.
+options:
+  root:
+    description: Root of the machine; any folder other than C(/) is a simulated machine.
+    type: path
+    default: /
+  settings:
+    description: What to set, by group. A group that is left out is left alone.
+    type: dict
+    default: {}
+    suboptions:
+      gpu_power:
+        description: Power limit and persistence of every GPU.
+        type: dict
+        suboptions:
+          limit:
+            description: In watts (C(650W)) or per cent of each GPU's default limit (C(93%)). Not given leaves it alone.
+            type: str
+          persistence:
+            description: Persistence mode. Not given leaves it alone.
+            type: bool
+          state:
+            description:
+              - C(present) sets the above and makes it survive reboots, with a systemd unit that runs O(node_pyz).
+              - C(absent) undoes all that was ever set here and removes the unit.
+            type: str
+            choices: [present, absent]
+            default: present
+  node_pyz:
+    description: Path of the node program, which settings that survive a reboot need; see M(nodeprep.rack.program).
+    type: str
+    default: /usr/local/lib/nodeprep/node.pyz
+  deadline_s:
+    description: Seconds for each group; a driver that hangs is given up then.
+    type: float
+    default: 60.0
+attributes:
+  check_mode:
+    description: Reads the present state and tells what would change.
+    support: full
+  diff_mode:
+    description: Shows every setting and file that differs.
+    support: full
+  platform:
+    description: Linux with Python 3.8 or later.
+    platforms: linux
+    support: full
+author:
+  - nodeprep contributors (@nodeprep)
+"""
+
+EXAMPLES = r"""
+- name: Give every GPU 93 % of its default limit
+  nodeprep.rack.apply:
+    settings:
+      gpu_power:
+        limit: 93%
+        persistence: true
+"""
+
+RETURN = r"""
+nodeprep:
+  description: One key for each group in O(settings), with what was found, written and read back.
+  returned: always
+  type: dict
+  sample:
+    gpu_power:
+      changed: true
+      persisted: true
+      gpus:
+        - address: "0000:17:00.0"
+          enforced_w: 651.0
+          persistence: true
+hint:
+  description: What to do about a failure.
+  returned: on failure, where something can be said
+  type: str
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils.node import apply
+from ..module_utils.node.power_unit import NODE_PYZ
+
+GPU_POWER = {
+    "limit": {"type": "str"},
+    "persistence": {"type": "bool"},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+}
+
+
+def main() -> None:
+    """Runs the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "root": {"type": "path", "default": "/"},
+            "settings": {
+                "type": "dict",
+                "default": {},
+                "options": {"gpu_power": {"type": "dict", "options": GPU_POWER}},
+            },
+            "node_pyz": {"type": "str", "default": NODE_PYZ},
+            "deadline_s": {"type": "float", "default": 60.0},
+        },
+        supports_check_mode=True,
+    )
+    given = module.params
+    done = apply.apply(
+        given["root"],
+        {group: values for group, values in given["settings"].items() if values is not None},
+        check_mode=module.check_mode,
+        deadline_s=given["deadline_s"],
+        node_pyz=given["node_pyz"],
+    )
+    answer = {"changed": done["changed"], "diff": done["diff"], "nodeprep": done["results"]}
+    if done["failed"]:
+        module.fail_json(msg=done["msg"], hint=done["hint"], **answer)
+    module.exit_json(msg=done["msg"], **answer)
+
+
+if __name__ == "__main__":
+    main()

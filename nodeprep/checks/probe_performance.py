@@ -1,0 +1,117 @@
+"""The workload ran as fast as the part can, as its own ceiling allows, and as its peers do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from nodeprep.checks._check import Check, Context
+from nodeprep.checks._runs import each_run, result
+from nodeprep.model.probe import GpuRun, Workload
+from nodeprep.model.result import CheckResult
+
+# The shape the profiles' absolute floor was measured with; any other shape has another throughput.
+_DEFAULT_SHAPE = {
+    "width": 4096,
+    "depth": 16,
+    "ffn": 16384,
+    "patch": 16,
+    "image_height": 1536,
+    "image_width": 2048,
+    "batch": 5,
+}
+_FP16 = ("fp16", "float16")
+
+
+@dataclass(frozen=True, slots=True)
+class _Floor:
+    """One thing to be at least."""
+
+    measured: float
+    limit: float
+    unit: str
+    source: str
+    words: str
+
+    @property
+    def held(self) -> bool:
+        return self.measured >= self.limit
+
+
+def evaluate(context: Context) -> Iterator[CheckResult]:
+    """One result a GPU, and one on the node where no absolute floor is known.
+
+    Three floors, since each alone can be fooled: an absolute one does not see a GPU that is slower
+    than its peers but fast enough; relative ones pass a node that is slow throughout.
+    """
+    workload, profile = result(context).workload, context.spec.profile
+    absolute = profile.probe_tflops if _is_default(workload) else None
+    if absolute is None:
+        why = (
+            f"profile {profile.id} has no figure for this part at its power limit"
+            if _is_default(workload)
+            else f"workload {workload.name} is not the one that the figures were measured with"
+        )
+        yield CHECK.result(
+            "SKIPPED",
+            "node",
+            f"no absolute floor is known ({why}): each GPU is held against its own ceiling and its peers "
+            "only, which a node that is slow throughout would pass",
+        )
+    best: dict[str, float] = {}
+    for run in result(context).gpus:
+        if run.achieved_tflops.value is not None:
+            best[run.name] = max(best.get(run.name, 0.0), run.achieved_tflops.value)
+    yield from each_run(
+        CHECK, context, "achieved_tflops", partial(_judge, context, absolute is not None, best)
+    )
+
+
+def _is_default(workload: Workload) -> bool:
+    same_shape = all(getattr(workload, field) == value for field, value in _DEFAULT_SHAPE.items())
+    return same_shape and workload.dtype in _FP16
+
+
+def _judge(context: Context, absolute: bool, best: dict[str, float], run: GpuRun) -> CheckResult:
+    floors = list(_floors(context, absolute, best, run))
+    missed = next((floor for floor in floors if not floor.held), None)
+    shown = missed or floors[0]
+    return CHECK.result(
+        "FAIL" if missed else "PASS",
+        run.pci_address,
+        f"GPU {run.pci_address} reached {shown.words}",
+        measured=round(shown.measured, 4),
+        limit=round(shown.limit, 4),
+        unit=shown.unit,
+        source=shown.source,
+    )
+
+
+def _floors(context: Context, absolute: bool, best: dict[str, float], run: GpuRun) -> Iterator[_Floor]:
+    address, profile = run.pci_address, context.spec.profile
+    achieved = run.achieved_tflops.require(f"the throughput of GPU {address}")
+    ceiling = run.ceiling_tflops.require(f"the matrix-product ceiling of GPU {address}")
+    if absolute and profile.probe_tflops is not None:
+        floor = profile.probe_tflops
+        words = f"{achieved:.4g} TFLOP/s, at least {floor.value:g} wanted"
+        yield _Floor(achieved, floor.value, floor.unit, floor.source, words)
+    fraction = profile.probe_of_ceiling_fraction
+    own = achieved / ceiling if ceiling > 0 else 0.0
+    words = (
+        f"{achieved:.4g} TFLOP/s, {own:.0%} of its own matrix-product ceiling in the same run, "
+        f"at least {fraction.value:.0%} wanted"
+    )
+    yield _Floor(own, fraction.value, "fraction of ceiling", fraction.source, words)
+    spread = profile.spread_fraction
+    fastest = best[run.name]
+    words = f"{achieved:.4g} TFLOP/s, over {spread.value:.0%} less than the {fastest:.4g} of its best peer"
+    yield _Floor(achieved, fastest * (1 - spread.value), "TFLOP/s", spread.source, words)
+
+
+CHECK = Check(
+    id="probe_performance",
+    title="the probe reached its performance floors",
+    phase="load",
+    evaluate=evaluate,
+)

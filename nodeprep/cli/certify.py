@@ -1,0 +1,102 @@
+"""`nodeprep certify`: inspect, verify, probe, judge; one certificate a node."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.markup import escape
+
+from nodeprep.cli import _command, _options
+from nodeprep.cli._output import Output
+from nodeprep.cli.verify import EXIT_OF_VERDICT, show_checks, show_summary
+from nodeprep.errors import ExitCode, worst
+from nodeprep.model.outputs import CertificateList
+from nodeprep.workflows.certify import Certified, CertifyOptions
+from nodeprep.workflows.certify import certify as run_certify
+
+
+def certify(
+    hosts: _options.Hosts = None,
+    inventory: _options.Inventory = None,
+    policy: _options.PolicyFile = None,
+    output: _options.OutputFolder = None,
+    level: Annotated[
+        Literal["quick", "standard", "extended", "soak"] | None,
+        typer.Option("--level", help="quick: a minute; standard: ten; extended: two hours."),
+    ] = None,
+    workload: Annotated[
+        str | None, typer.Option("--workload", help="A shipped workload (vit-g) or a YAML file.")
+    ] = None,
+    inject: Annotated[
+        str,
+        typer.Option(
+            "--inject",
+            help="Prove that the probe finds a fault, e.g. flip:block=7,bit=0. Such a run never certifies.",
+        ),
+    ] = "",
+    key: _options.Key = None,
+    become: _options.Become = False,
+    ask_become_pass: _options.AskBecomePass = False,
+    forks: _options.Forks = 25,
+    json: _options.Json = False,
+    quiet: _options.Quiet = False,
+    verbose: _options.Verbose = False,
+) -> ExitCode:
+    """Load each node, judge it, and sign what was found."""
+    out = Output(json=json, quiet=quiet, verbose=verbose)
+    asked = _command.request(
+        hosts, inventory, policy, output, become=become, ask_become_pass=ask_become_pass, forks=forks
+    )
+    with _command.session(asked, "certify", out) as session:
+        certified = run_certify(
+            session, CertifyOptions(level=level, workload=workload, inject=inject, key=key)
+        )
+        run, folder = session.run_document(), session.run_dir
+    code = worst(
+        [
+            *(EXIT_OF_VERDICT[each.certificate.verdict] for each in certified.values()),
+            *(_command.exit_of(record) for record in run.hosts if record.host not in certified),
+        ]
+    )
+    if len(run.hosts) == 1:
+        only = next(iter(certified.values()), None)
+        out.document(_command.lost_document(run, code) if only is None else only.envelope)
+    else:
+        out.document(
+            CertificateList(run=run, hosts={host: each.envelope for host, each in certified.items()})
+        )
+    if len(run.hosts) > 1 and not verbose:
+        show_summary(
+            [
+                (_name(each), each.certificate.verdict, each.certificate.reasons)
+                for each in certified.values()
+            ],
+            out,
+        )
+    else:
+        for each in certified.values():
+            _show(each, out, everything=verbose)
+    _command.explain_lost(run, out, having=tuple(certified))
+    out.say(f"report: {folder / 'report.html'}")
+    return code
+
+
+def _show(certified: Certified, out: Output, *, everything: bool) -> None:
+    certificate = certified.certificate
+    title = f"{_name(certified)}: {certificate.verdict}"
+    show_checks(title, certificate.checks, out, everything=everything)
+    out.show(f"  {escape(str(_shorter(certified.file)))}")
+
+
+def _name(certified: Certified) -> str:
+    certificate = certified.certificate
+    return certificate.host + (" (simulated)" if certificate.simulated else "")
+
+
+def _shorter(path: Path) -> Path:
+    try:
+        return path.relative_to(Path.cwd())
+    except ValueError:
+        return path

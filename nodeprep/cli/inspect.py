@@ -1,0 +1,88 @@
+"""`nodeprep inspect`: facts of each node; changes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nodeprep.cli import _command, _options
+from nodeprep.cli._output import Output
+from nodeprep.errors import ExitCode, worst
+from nodeprep.model.facts import NodeFacts
+from nodeprep.model.outputs import FactsList
+from nodeprep.model.reading import Reading
+from nodeprep.workflows.inspect import inspect as run_inspect
+
+
+def inspect(
+    hosts: _options.Hosts = None,
+    inventory: _options.Inventory = None,
+    policy: _options.PolicyFile = None,
+    output: _options.OutputFolder = None,
+    become: _options.Become = False,
+    ask_become_pass: _options.AskBecomePass = False,
+    forks: _options.Forks = 25,
+    json: _options.Json = False,
+    quiet: _options.Quiet = False,
+    verbose: _options.Verbose = False,
+) -> ExitCode:
+    """Show what each node really is: PCI tree, GPUs, kernel, firmware. Changes nothing."""
+    out = Output(json=json, quiet=quiet, verbose=verbose)
+    asked = _command.request(
+        hosts, inventory, policy, output, become=become, ask_become_pass=ask_become_pass, forks=forks
+    )
+    with _command.session(asked, "inspect", out) as session:
+        facts = run_inspect(session).facts
+        run = session.run_document()
+    code = worst(_command.exit_of(record) for record in run.hosts)
+    if len(run.hosts) == 1:
+        out.document(next(iter(facts.values())) if facts else _command.lost_document(run, code))
+    else:
+        out.document(FactsList(run=run, hosts=facts))
+    for each in facts.values():
+        _show(each, out)
+    _command.explain_lost(run, out)
+    return code
+
+
+def _show(facts: NodeFacts, out: Output) -> None:
+    nvml = facts.nvml
+    mark = " (simulated)" if facts.simulated else ""
+    table = _command.table(
+        f"{facts.host}{mark}: {facts.dmi.product_name}, kernel {facts.boot.kernel_release}, "
+        f"driver {nvml.driver_version}",
+        ("GPU", "name", "link", "power limit", "persistence", "temperature", "port above"),
+    )
+    for gpu in nvml.gpus.value or nvml.partial:
+        table.add_row(
+            gpu.pci_address,
+            _text(gpu.name),
+            f"Gen{_text(gpu.link.gen)} x{_text(gpu.link.width_lanes)}",
+            f"{_text(gpu.power.enforced_w)} of {_text(gpu.power.default_w)} W",
+            _switch(gpu.persistence),
+            f"{_text(gpu.temperature.gpu_c)} °C",
+            _port_above(facts, gpu.pci_address),
+        )
+    out.show(table)
+    if nvml.gpus.value is None:
+        out.error(f"{facts.host}: GPUs unreadable: {nvml.gpus.detail}")
+    known = {gpu.pci_address for gpu in nvml.gpus.value or ()}
+    for path in facts.pci.gpu_paths.value or ():
+        if nvml.gpus.value is not None and path.gpu not in known:
+            out.error(f"{facts.host}: {path.gpu} is on the PCI bus and NVML does not know it")
+
+
+def _text(reading: Reading[Any]) -> str:
+    if reading.value is None:
+        return "?" if reading.state == "error" else "n/a"
+    return f"{reading.value:g}" if isinstance(reading.value, float) else str(reading.value)
+
+
+def _switch(reading: Reading[bool]) -> str:
+    return _text(reading) if reading.value is None else "on" if reading.value else "off"
+
+
+def _port_above(facts: NodeFacts, gpu: str) -> str:
+    for path in facts.pci.gpu_paths.value or ():
+        if path.gpu == gpu:
+            return path.hops[-2] if len(path.hops) > 1 else "out of sight"
+    return "?"

@@ -1,0 +1,115 @@
+"""The command line: puts the commands together and turns errors into exit codes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+import nodeprep
+from nodeprep.cli import apply, cert, certify, demo, doctor, init, inspect, plan, report, sim, verify
+from nodeprep.cli._output import Output
+from nodeprep.errors import ExitCode, NodeprepError, PolicyError, Problem
+from nodeprep.model.outputs import ErrorDocument
+
+# typer carries its own click in new versions and imports it in old ones; its public BadParameter
+# leads to the base of all "the command line is wrong" errors in both.
+_CommandLineError = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+_EPILOG = (
+    "Exit codes: 0 ok, 1 bug, 2 usage or policy, 10 drift, 11 apply failed, 12 unreachable, "
+    "20 rejected, 21 inconclusive, 130 interrupted. With several hosts the worst counts."
+)
+
+app = typer.Typer(
+    name="nodeprep",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    epilog=_EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (
+    init.init,
+    inspect.inspect,
+    plan.plan,
+    apply.apply,
+    verify.verify,
+    certify.certify,
+    report.report,
+    demo.demo,
+    doctor.doctor,
+):
+    app.command()(command)
+app.add_typer(cert.app, name="cert")
+app.add_typer(sim.app, name="sim")
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        sys.stdout.write(f"nodeprep {nodeprep.__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Take a GPU node to a known-good state, prove the effect, load it, and sign what was found."""
+
+
+def run(arguments: list[str] | None = None) -> None:
+    """Entry point of the `nodeprep` program."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    sys.exit(int(invoke(arguments)))
+
+
+def invoke(arguments: list[str]) -> ExitCode:
+    """Runs one command line and returns its exit code; every error is told here and nowhere else."""
+    out = Output(json="--json" in arguments, verbose="-v" in arguments or "--verbose" in arguments)
+    try:
+        result = app(args=arguments, standalone_mode=False)
+        return ExitCode(result) if isinstance(result, int) else ExitCode.OK
+    except BrokenPipeError:
+        # `nodeprep ... | head`: the reader has had enough. Keep Python from complaining at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
+    except (Exception, KeyboardInterrupt) as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            out.talk.print(str(error), markup=False)
+            return ExitCode.USAGE
+        told = explain(error)
+        if told.exit_code == ExitCode.BUG and out.verbose:
+            out.talk.print_exception()
+        out.document(told)
+        out.error(told.error, told.hint)
+        return ExitCode(told.exit_code)
+
+
+def explain(error: BaseException) -> ErrorDocument:
+    """What an error means for the user: exit code, words, hint."""
+    if isinstance(error, NodeprepError):
+        problems = error.problems if isinstance(error, PolicyError) else ()
+        return _document(error.exit_code, error.message, error.hint, problems)
+    if isinstance(error, typer.Abort | KeyboardInterrupt):
+        return _document(ExitCode.INTERRUPTED, "interrupted", "what was done is kept in the run folder")
+    if isinstance(error, _CommandLineError):
+        context = getattr(error, "ctx", None)
+        hint = f"see {context.command_path} --help" if context else "see nodeprep --help"
+        return _document(ExitCode.USAGE, error.format_message(), hint)  # type: ignore[attr-defined]
+    if isinstance(error, OSError):
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        hint = "free some space, or name another folder with -o or NODEPREP_HOME" if full else ""
+        return _document(ExitCode.USAGE, f"{error.strerror}: {error.filename or 'output'}", hint)
+    hint = "this is a bug in nodeprep; run it again with -v and report the traceback"
+    return _document(ExitCode.BUG, f"{type(error).__name__}: {error}", hint)
+
+
+def _document(code: ExitCode, message: str, hint: str, problems: Sequence[Problem] = ()) -> ErrorDocument:
+    return ErrorDocument(exit_code=int(code), error=message, hint=hint, problems=tuple(problems))

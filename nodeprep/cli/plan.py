@@ -1,0 +1,96 @@
+"""`nodeprep plan`: desired against actual; exit 10 if anything differs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.markup import escape
+
+from nodeprep.cli import _command, _options
+from nodeprep.cli._output import Output
+from nodeprep.errors import ExitCode, worst
+from nodeprep.model.outputs import PlanList
+from nodeprep.model.plan import Change, Plan
+from nodeprep.workflows.plan import plan as run_plan
+
+_STYLE = {"ok": "dim", "change": "yellow", "refused": "red", "unsupported": "magenta", "unknown": "red"}
+
+
+def plan(
+    hosts: _options.Hosts = None,
+    inventory: _options.Inventory = None,
+    policy: _options.PolicyFile = None,
+    output: _options.OutputFolder = None,
+    become: _options.Become = False,
+    ask_become_pass: _options.AskBecomePass = False,
+    forks: _options.Forks = 25,
+    json: _options.Json = False,
+    quiet: _options.Quiet = False,
+    verbose: _options.Verbose = False,
+) -> ExitCode:
+    """Show what would change, with old, new, why and risks; exit 10 if anything differs."""
+    out = Output(json=json, quiet=quiet, verbose=verbose)
+    asked = _command.request(
+        hosts, inventory, policy, output, become=become, ask_become_pass=ask_become_pass, forks=forks
+    )
+    with _command.session(asked, "plan", out) as session:
+        plans = run_plan(session)
+        run = session.run_document()
+    code = worst([*(exit_of_plan(each) for each in plans.values()), *map(_command.exit_of, run.hosts)])
+    if len(run.hosts) == 1:
+        out.document(next(iter(plans.values())) if plans else _command.lost_document(run, code))
+    else:
+        out.document(PlanList(run=run, hosts=plans))
+    for each in plans.values():
+        show(each, out, everything=verbose)
+    _command.explain_lost(run, out)
+    return code
+
+
+def exit_of_plan(plan: Plan) -> ExitCode:
+    """What a plan alone means: unreadable is inconclusive, anything else that differs is drift."""
+    if plan.with_status("unknown"):
+        return ExitCode.INCONCLUSIVE
+    return ExitCode.OK if plan.in_desired_state else ExitCode.DRIFT
+
+
+def show(plan: Plan, out: Output, *, everything: bool = False) -> None:
+    """The plan as a table; what is already so only when asked for."""
+    mark = " (simulated)" if plan.simulated else ""
+    shown = [change for change in plan.changes if everything or change.status != "ok"]
+    if not shown:
+        out.show(f"{escape(plan.host)}{mark}: nothing to change ({len(plan.changes)} settings as wanted)")
+        return
+    table = _command.table(
+        f"{plan.host}{mark}: profile {plan.profile}", ("", "knob", "on", "now", "wanted", "why")
+    )
+    for group in _alike(shown):
+        change = group[0]
+        words = change.why if not change.reason else f"{change.why}; {change.reason}"
+        table.add_row(
+            f"[{_STYLE[change.status]}]{change.status}[/]",
+            change.knob,
+            _command.subjects([each.subject for each in group], len(_gpus(plan))),
+            escape(change.old),
+            escape(change.new),
+            escape(words),
+        )
+    out.show(table)
+    risks = sorted({(c.knob, risk) for c in shown if c.status == "change" for risk in c.risks})
+    for knob, risk in risks:
+        out.show(f"  [yellow]risk[/] of {knob}: {escape(risk)}")
+    if any(change.needs_reboot for change in shown):
+        out.show("  a reboot is needed for some of these")
+
+
+def _alike(changes: Sequence[Change]) -> list[list[Change]]:
+    """Changes that differ in their subject only, together: eight GPUs with one story are one line."""
+    groups: dict[tuple[str, ...], list[Change]] = {}
+    for change in changes:
+        key = (change.status, change.knob, change.old, change.new, change.why, change.reason)
+        groups.setdefault(key, []).append(change)
+    return list(groups.values())
+
+
+def _gpus(plan: Plan) -> set[str]:
+    return {change.subject for change in plan.changes if change.subject != "node"}

@@ -1,0 +1,67 @@
+"""Writing to the run folder so that neither a crash nor a full disk leaves half a file."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from nodeprep.errors import UsageError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class DiskError(UsageError):
+    """The controller's disk cannot take what a run must write."""
+
+
+def write_durably(path: Path, data: bytes, *, mode: int = 0o644) -> None:
+    """Replaces a file in one step: after a power cut it is the old one or the new one.
+
+    Raises:
+        DiskError: The disk is full, read-only or gone. The old file, if any, is untouched.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+            with open(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            raise
+        _sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turns an OSError of the block into a DiskError that names the file and what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise DiskError(
+                f"cannot write {path}: the disk is full",
+                hint=f"free space on the file system of {path.parent}, or name another folder with -o",
+            ) from error
+        raise DiskError(
+            f"cannot write {path}: {error.strerror or error}",
+            hint="name a folder you can write with -o, or set NODEPREP_HOME",
+        ) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes the rename itself durable; some network file systems refuse, and then it cannot be."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with contextlib.suppress(OSError):
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

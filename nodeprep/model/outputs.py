@@ -1,0 +1,194 @@
+"""What commands print with `--json`, beyond the documents of one node.
+
+For several hosts a command prints a *_list document; with exactly one host asked for, that host's
+own document (docs/adr/0020).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from nodeprep.errors import Problem
+from nodeprep.model.facts import NodeFacts
+from nodeprep.model.plan import Plan
+from nodeprep.model.result import Verification
+from nodeprep.model.run import Run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactsList:
+    """`inspect` of several hosts; hosts without facts are in `run.hosts` with their error."""
+
+    run: Run
+    hosts: Mapping[str, NodeFacts]
+    schema: Literal["nodeprep.facts_list/1"] = field(default="nodeprep.facts_list/1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanList:
+    """`plan` of several hosts."""
+
+    run: Run
+    hosts: Mapping[str, Plan]
+    schema: Literal["nodeprep.plan_list/1"] = field(default="nodeprep.plan_list/1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Application:
+    """`nodeprep.apply/1`: what `apply` found, did and found afterwards on one host."""
+
+    host: str
+    simulated: bool
+    state: Literal["unchanged", "applied", "failed", "skipped"]
+    before: Plan
+    after: Plan | None
+    error: str = ""
+    hint: str = ""
+    notes: tuple[str, ...] = ()
+    """What an operator should know, such as a limit that will not survive a reboot."""
+    schema: Literal["nodeprep.apply/1"] = field(default="nodeprep.apply/1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationList:
+    """`apply` of several hosts."""
+
+    run: Run
+    hosts: Mapping[str, Application]
+    schema: Literal["nodeprep.apply_list/1"] = field(default="nodeprep.apply_list/1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerificationList:
+    """`verify` of several hosts."""
+
+    run: Run
+    hosts: Mapping[str, Verification]
+    schema: Literal["nodeprep.verification_list/1"] = field(default="nodeprep.verification_list/1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertificateList:
+    """`certify` of several hosts: a DSSE envelope each."""
+
+    run: Run
+    hosts: Mapping[str, Mapping[str, Any]]
+    schema: Literal["nodeprep.certificate_list/1"] = field(default="nodeprep.certificate_list/1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorDocument:
+    """What `--json` prints when a command ends with an error and has nothing else to say."""
+
+    exit_code: int
+    error: str
+    hint: str = ""
+    problems: tuple[Problem, ...] = ()
+    schema: Literal["nodeprep.error/1"] = field(default="nodeprep.error/1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertificateCheck:
+    """What `cert verify` found: the signature and the verdict it vouches for are two questions."""
+
+    file: str
+    accepted: bool
+    signature_valid: bool
+    problem: str
+    """Short name of what is wrong: "" when accepted; for example "wrong_key", "expired"."""
+    message: str
+    host: str = ""
+    verdict: str = ""
+    simulated: bool | None = None
+    expires: str = ""
+    key_id: str = ""
+    schema: Literal["nodeprep.certificate_check/1"] = field(default="nodeprep.certificate_check/1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One fact of a certificate that is no longer so."""
+
+    key: str
+    certified: str
+    now: str
+    kind: Literal["changed", "missing", "added", "unreadable"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """What `cert drift` found."""
+
+    host: str
+    certificate: str
+    drifted: bool
+    comparable: bool
+    """False when something could not be read now: no answer, not "no drift"."""
+    differences: tuple[Difference, ...]
+    schema: Literal["nodeprep.drift/1"] = field(default="nodeprep.drift/1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoctorFinding:
+    """One thing a controller needs."""
+
+    name: str
+    status: Literal["ok", "warning", "missing"]
+    detail: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doctor:
+    """What `doctor` found."""
+
+    ready: bool
+    findings: tuple[DoctorFinding, ...]
+    schema: Literal["nodeprep.doctor/1"] = field(default="nodeprep.doctor/1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Created:
+    """What `init` and `sim rack` wrote."""
+
+    folder: str
+    files: tuple[str, ...]
+    next: str
+    """The command to try next."""
+    schema: Literal["nodeprep.created/1"] = field(default="nodeprep.created/1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """One demo node: what was broken on it, and whether nodeprep told it right."""
+
+    host: str
+    fault: str
+    expected: str
+    verdict: str
+    told_right: bool
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoResult:
+    """What `demo` did."""
+
+    folder: str
+    report: str
+    all_told_right: bool
+    stories: tuple[Story, ...]
+    duration_s: float
+    schema: Literal["nodeprep.demo/1"] = field(default="nodeprep.demo/1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportWritten:
+    """What `report` wrote."""
+
+    run: str
+    format: str
+    file: str
+    schema: Literal["nodeprep.report/1"] = field(default="nodeprep.report/1")

@@ -1,0 +1,105 @@
+"""Faults on request: the proof that the probe would have seen a real one."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Dict, Optional
+
+from .hashing import mix
+from .problem import UsageProblem
+from .workload import DTYPE_BYTES, Workload
+
+TENSORS = ("qkv", "proj", "fc1", "fc2")
+_HINT = "for example flip:block=7,bit=0 or flip:block=7,bit=0,tensor=fc2,index=12345"
+
+
+@dataclass(frozen=True)
+class Flip:
+    """One bit of one weight, flipped once and left so.
+
+    Attributes:
+        block: Transformer block, from 0.
+        bit: Bit of the weight, 0 is the lowest.
+        tensor: Which of the block's matrices.
+        index: Element of the matrix in row-major order.
+        iteration: Measured iteration before which it happens; the reference is iteration 1.
+    """
+
+    block: int
+    bit: int
+    tensor: str
+    index: int
+    iteration: int
+
+
+def tensor_size(workload: Workload, tensor: str) -> int:
+    """Elements of one of a block's matrices."""
+    d, m = workload.width, workload.ffn
+    return {"qkv": 3 * d * d, "proj": d * d, "fc1": d * m, "fc2": m * d}[tensor]
+
+
+def parse(text: str, workload: Workload) -> Flip:
+    """A flip from `flip:block=7,bit=0[,tensor=fc1][,index=N][,iteration=K]`.
+
+    Raises:
+        UsageProblem: It is not of that form, or the workload has no such bit.
+    """
+    match = re.match(r"^flip:(\w+=\w+(?:,\w+=\w+)*)$", text)
+    if not match:
+        raise UsageProblem("cannot read the fault %r" % text, hint=_HINT)
+    given: Dict[str, str] = {}
+    for part in match.group(1).split(","):
+        key, _, value = part.partition("=")
+        if key not in ("block", "bit", "tensor", "index", "iteration") or key in given:
+            raise UsageProblem("%r: cannot read %r" % (text, part), hint=_HINT)
+        given[key] = value
+    numbers = {key: _number(text, key, value) for key, value in given.items() if key != "tensor"}
+    if "block" not in numbers or "bit" not in numbers:
+        raise UsageProblem("%r: block and bit are needed" % text, hint=_HINT)
+    return make(
+        workload,
+        block=numbers["block"],
+        bit=numbers["bit"],
+        tensor=given.get("tensor", "fc1"),
+        index=numbers.get("index"),
+        iteration=numbers.get("iteration", 3),
+    )
+
+
+def make(
+    workload: Workload,
+    *,
+    block: int,
+    bit: int,
+    tensor: str = "fc1",
+    index: Optional[int] = None,
+    iteration: int = 3,
+) -> Flip:
+    """A flip that exists in this workload; without an index a place is chosen by block and bit.
+
+    Raises:
+        UsageProblem: The workload has no such block, bit, matrix or element.
+    """
+    if tensor not in TENSORS:
+        raise UsageProblem("no matrix %r" % tensor, hint="matrices: %s" % ", ".join(TENSORS))
+    size = tensor_size(workload, tensor)
+    if index is None:
+        index = mix(block * 64 + bit) % size
+    limits = {
+        "block": (block, 0, workload.depth - 1),
+        "bit": (bit, 0, 8 * DTYPE_BYTES[workload.dtype] - 1),
+        "index": (index, 0, size - 1),
+        # The reference must have been taken, or the fault would become the truth.
+        "iteration": (iteration, 2, 1 << 30),
+    }
+    for key, (value, low, high) in limits.items():
+        if not low <= value <= high:
+            raise UsageProblem("%s must be between %d and %d, is %d" % (key, low, high, value), hint=_HINT)
+    return Flip(block=block, bit=bit, tensor=tensor, index=index, iteration=iteration)
+
+
+def _number(text: str, key: str, value: str) -> int:
+    if not value.isdigit():
+        raise UsageProblem("%r: %s must be a whole number" % (text, key), hint=_HINT)
+    return int(value)

@@ -1,0 +1,41 @@
+"""What a run of the probe was asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Optional, Tuple
+
+from .inject import Flip
+from .levels import Budget
+from .workload import Workload
+
+
+@dataclass(frozen=True)
+class Options:
+    """A checked command line.
+
+    Attributes:
+        root: "/" for the machine itself; any other root is simulated, and so is its result.
+        backend: "torch" or "numpy"; follows from the root.
+        out: Result folder.
+        gpus: PCI addresses; empty means all.
+        inject: The fault as it was typed, "" for none; `flip` is the same, parsed.
+        share: Load a GPU although others compute on it.
+    """
+
+    root: str
+    backend: str
+    workload: Workload
+    level: str
+    budget: Budget
+    out: str
+    gpus: Tuple[str, ...]
+    inject: str
+    flip: Optional[Flip]
+    share: bool
+    nvml_deadline_s: float
+
+    @property
+    def simulated(self) -> bool:
+        """True for anything but the machine itself."""
+        return self.backend != "torch"

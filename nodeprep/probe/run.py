@@ -1,0 +1,457 @@
+"""A run of the probe on one node: one worker a GPU, telemetry beside them, one result at the end.
+
+This process imports no array library and makes no CUDA call. Whatever happens to a worker, to NVML
+or to the disk, it answers signals and says what became of every GPU.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import selectors
+import signal
+import sys
+import time
+import traceback
+from datetime import datetime, timezone
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
+
+from . import files, gpus, program
+from .backends.hints import NUMPY_HINT, TORCH_HINT
+from .gpus import Gpu
+from .options import Options
+from .problem import ProbeError
+from .process import WorkerProcess
+from .record import GpuRecord
+from .session import Assignment, assignment_document
+from .telemetry import Telemetry
+
+SCHEMA = "nodeprep.probe/1"
+COMPLETED, INTERRUPTED, FAILED = 0, 3, 4
+EXIT_CODES = {"completed": COMPLETED, "interrupted": INTERRUPTED, "failed": FAILED}
+
+TICK_S = 0.2
+# Between a worker's last word and its exit status the driver gives back tens of gigabytes.
+ENDING_TICK_S = 0.02
+ENDING_S = 10.0
+# A worker that says nothing for so long hangs in CUDA. Before the first iteration: a cold disk under
+# the import of torch, and gigabytes of pinned memory.
+SETUP_SILENCE_S = 300.0
+LEAST_SILENCE_S = 60.0
+SILENT_ITERATIONS = 10
+# Of each GPU; later ones are counted in the progress lines.
+MISMATCHES_TOLD = 3
+# A stopped run must be over within two seconds.
+PATIENCE_S = 0.5
+
+
+class Run:
+    """One run; `execute` it once."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._started = time.monotonic()
+        self._started_at = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self._signal = 0
+        self._records: List[GpuRecord] = []
+        self._workers: Dict[str, WorkerProcess] = {}
+        self._ending: List[Tuple[GpuRecord, WorkerProcess, float]] = []
+        self._selector = selectors.DefaultSelector()
+        self._telemetry: Optional[Telemetry] = None
+        self._driver = ""
+        self._problems: List[str] = []
+        self._hint = ""
+        self._disk_trouble = ""
+        self._next_progress = 0.0
+        self._announced: Set[str] = set()
+
+    def execute(self) -> int:
+        """Runs all phases and writes the result; returns the exit code."""
+        try:
+            self._folder = files.Folder(self._options.out)
+        except OSError as error:
+            return _give_up(files.explain(error, self._options.out))
+        self._catch_signals()
+        try:
+            self._prepare()
+            self._load()
+        except ProbeError as error:
+            self._problems.append(error.message)
+            self._hint = self._hint or error.hint
+        except OSError as error:
+            # The only files written meanwhile are in the result folder.
+            self._disk_trouble = files.explain(error, self._options.out)
+        except Exception as error:  # a bug of this program must not cost what was measured until then
+            traceback.print_exc()
+            self._problems.append("the probe itself failed: %s: %s" % (type(error).__name__, error))
+        finally:
+            self._end_workers()
+        return self._conclude()
+
+    # ---- phases
+
+    def _prepare(self) -> None:
+        """All that can be refused before a GPU is touched."""
+        options = self._options
+        self._say("setup", "%s, level %s" % (options.workload.name, options.level), percent=0)
+        _require_library(options.backend)
+        census = gpus.find(options.root, options.nvml_deadline_s)
+        self._driver = census.driver
+        chosen = gpus.select(census, options.gpus)
+        if not options.gpus:
+            self._problems.extend(census.problems)
+        need = options.workload.memory_bytes if options.backend == "torch" else 0
+        for gpu in chosen:
+            unread = gpus.check_free(gpu, options.share, need)
+            if unread:
+                self._say("setup", "could not be read: %s" % unread, gpu=gpu.address)
+        self._records = [GpuRecord(gpu, options.workload) for gpu in chosen]
+
+    def _load(self) -> None:
+        with open(self._folder.file(files.LOG), "ab") as log:
+            for record in self._records:
+                self._start_worker(record, log.fileno())
+        # After the workers: the sampler's threads want no fork beside them.
+        addresses = [record.gpu.address for record in self._records]
+        self._telemetry = Telemetry(
+            self._options.root, addresses, self._options.budget.telemetry_s, self._started
+        )
+        self._telemetry.start()
+        while (self._workers or self._ending) and not self._signal:
+            self._wait(TICK_S if not self._ending else ENDING_TICK_S)
+            self._see_ends()
+            self._look_for_silence()
+            self._report_progress()
+        if not self._signal:
+            self._cool_down(time.monotonic() + self._options.budget.cool_down_s)
+
+    def _cool_down(self, end: float) -> None:
+        if any(record.state == "completed" for record in self._records):
+            self._say("cool-down", "load ended")
+            while time.monotonic() < end and not self._signal:
+                self._wait(min(TICK_S, max(0.0, end - time.monotonic())))
+
+    def _conclude(self) -> int:
+        now = self._now()
+        for record in self._records:
+            if self._signal:
+                record.interrupt(now)
+            elif self._disk_trouble or self._problems:
+                record.fail(self._disk_trouble or self._problems[-1], "", now)
+            record.cooled_down(now)
+        if self._telemetry:
+            self._telemetry.stop(PATIENCE_S)
+        try:
+            self._write_telemetry()
+        except OSError as error:
+            self._disk_trouble = self._disk_trouble or files.explain(error, self._options.out)
+        document = self._document()
+        try:
+            self._folder.write_result(document)
+        except OSError as error:
+            return _give_up(files.explain(error, self._folder.file(files.RESULT)))
+        if document["state"] != "completed":
+            print("%s: %s" % (document["state"], document["error"]), file=sys.stderr)
+            if document["hint"]:
+                print("hint: %s" % document["hint"], file=sys.stderr)
+        try:
+            self._say("end", self._last_words(document), percent=100)
+        except OSError as error:
+            # The result is written; a missing last progress line changes nothing in it.
+            print(files.explain(error, files.PROGRESS), file=sys.stderr)
+        return EXIT_CODES[document["state"]]
+
+    # ---- workers
+
+    def _start_worker(self, record: GpuRecord, log: int) -> None:
+        gpu, options = record.gpu, self._options
+        spec = {
+            "backend": options.backend,
+            "root": options.root,
+            "gpu": {"address": gpu.address, "uuid": gpu.uuid, "name": gpu.name},
+            "assignment": assignment_document(
+                Assignment(options.workload, options.budget, self._started, options.flip)
+            ),
+        }
+        try:
+            worker = WorkerProcess(spec, _environment(options.backend, gpu, len(self._records)), log)
+        except OSError as error:
+            record.fail("no worker process could be started: %s" % error, "", self._now())
+            return
+        self._workers[gpu.address] = worker
+        self._selector.register(worker, selectors.EVENT_READ, record)
+
+    def _wait(self, seconds: float) -> None:
+        """Handles what arrives within so many seconds; returns early after anything did."""
+        for key, _ in self._selector.select(seconds):
+            if isinstance(key.data, GpuRecord):
+                self._receive(key.data)
+            else:
+                os.read(key.fd, 512)
+
+    def _receive(self, record: GpuRecord) -> None:
+        worker = self._workers[record.gpu.address]
+        messages = worker.read()
+        if messages is None:
+            self._forget(record)
+            self._ending.append((record, worker, self._now() + ENDING_S))
+            return
+        for message in messages:
+            record.apply(message, self._now())
+            self._pass_on(record, message)
+
+    def _see_ends(self) -> None:
+        """Takes the exit status of workers that have said their last: the driver may still be cleaning up."""
+        left = []
+        for record, worker, deadline in self._ending:
+            how = worker.ended(0)
+            if not how and self._now() < deadline:
+                left.append((record, worker, deadline))
+                continue
+            if not how:
+                worker.kill()
+            record.worker_ended(how or "it fell silent and did not go away", self._now())
+            if record.state == "failed":
+                self._say("failed", record.error, gpu=record.gpu.address)
+        self._ending = left
+
+    def _pass_on(self, record: GpuRecord, message: Dict[str, Any]) -> None:
+        """Progress lines of phases, once for all GPUs, and of findings."""
+        if message["kind"] == "phase":
+            if message["name"] not in self._announced:
+                self._announced.add(message["name"])
+                self._say(message["name"], _PHASE_WORDS[message["name"]])
+        elif message["kind"] == "mismatch" and record.mismatches <= MISMATCHES_TOLD:
+            found = message["mismatch"]
+            again = {True: ", and again on a repeat", False: ", but not on a repeat", None: ""}
+            self._say(
+                "compute",
+                "iteration %d: the output of %s differs from the reference%s"
+                % (
+                    found["iteration"],
+                    _block_name(found["block"], self._options.workload.depth),
+                    again[found["confirmed"]],
+                ),
+                gpu=record.gpu.address,
+            )
+
+    def _look_for_silence(self) -> None:
+        for record in self._records:
+            if record.gpu.address not in self._workers:
+                continue
+            longest = max(record.seconds, default=0.0)
+            limit = (
+                max(LEAST_SILENCE_S, SILENT_ITERATIONS * longest) if record.iterations else SETUP_SILENCE_S
+            )
+            if self._now() - record.last_message_t > limit:
+                record.fail(
+                    "no sign of life for %.0f s in the phase %s: the GPU or its driver hangs"
+                    % (limit, record.phase),
+                    "look for Xid lines in the kernel log: journalctl -k -g NVRM",
+                    self._now(),
+                )
+                self._workers[record.gpu.address].kill()
+                self._forget(record)
+                self._say("failed", record.error, gpu=record.gpu.address)
+
+    def _forget(self, record: GpuRecord) -> None:
+        worker = self._workers.pop(record.gpu.address)
+        self._selector.unregister(worker)
+        worker.close()
+
+    def _end_workers(self) -> None:
+        workers = [*self._workers.values(), *(worker for _, worker, _ in self._ending)]
+        for worker in workers:
+            worker.kill()
+        end = time.monotonic() + PATIENCE_S
+        for worker in workers:
+            worker.ended(max(0.0, end - time.monotonic()))
+
+    # ---- signals
+
+    def _catch_signals(self) -> None:
+        reader, writer = os.pipe()
+        os.set_blocking(reader, False)
+        os.set_blocking(writer, False)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        self._selector.register(reader, selectors.EVENT_READ, None)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._on_signal)
+
+    def _on_signal(self, number: int, _frame: Any) -> None:
+        self._signal = self._signal or number
+
+    # ---- words
+
+    def _now(self) -> float:
+        return time.monotonic() - self._started
+
+    def _say(self, phase: str, message: str, *, gpu: str = "", percent: Optional[int] = None) -> None:
+        self._folder.progress(
+            {
+                "t_s": round(self._now(), 1),
+                "phase": phase,
+                "message": message,
+                "percent": self._percent() if percent is None else percent,
+                "gpu": gpu,
+            }
+        )
+
+    def _percent(self) -> int:
+        budget = self._options.budget
+        parts = (
+            2 * budget.copies_s,
+            budget.ceiling_s,
+            budget.warm_up_s,
+            budget.compute_s,
+            budget.cool_down_s,
+        )
+        return min(99, int(100 * self._now() / (budget.total_s or sum(parts) + 1.0)))
+
+    def _report_progress(self) -> None:
+        """One line for all GPUs, once each of them computes."""
+        busy = [record for record in self._records if record.running]
+        if not busy or not all(record.iterations for record in busy) or self._now() < self._next_progress:
+            return
+        self._next_progress = self._now() + self._options.budget.progress_s
+        tflops = [record.tflops() or 0.0 for record in busy]
+        words = ["%d GPUs" % len(busy)] if len(busy) > 1 else []
+        words.append("iteration %s" % _span([record.iterations for record in busy], "%d"))
+        words.append("%s TFLOP/s" % _span(tflops, "%.0f"))
+        watts = self._watts(busy)
+        if watts is not None:
+            words.append("%.0f W" % watts)
+        if any(record.mismatches for record in busy):
+            words.append("%d mismatches" % sum(record.mismatches for record in busy))
+        self._say("compute", ", ".join(words))
+
+    def _watts(self, busy: Sequence[GpuRecord]) -> Optional[float]:
+        """Draw of all of them together; None when one cannot be read."""
+        if self._telemetry is None:
+            return None
+        draws = [self._telemetry.latest(record.gpu.address, "power_w") for record in busy]
+        known = [draw for draw in draws if draw is not None]
+        return sum(known) if len(known) == len(draws) else None
+
+    def _last_words(self, document: Dict[str, Any]) -> str:
+        if document["error"]:
+            return "%s: %s" % (document["state"], document["error"])
+        passes = sum(record.iterations for record in self._records)
+        return "%s: %d iterations on %d GPUs in %.0f s" % (
+            document["state"],
+            passes,
+            len(self._records),
+            document["duration_s"],
+        )
+
+    # ---- documents
+
+    def _write_telemetry(self) -> None:
+        if self._telemetry is None:
+            return
+        for record in self._records:
+            address = record.gpu.address
+            document = self._telemetry.document(address, self._options.simulated, record.phases())
+            self._folder.write_telemetry(address, document)
+
+    def _document(self) -> Dict[str, Any]:
+        options = self._options
+        state, error, hint = self._outcome()
+        versions = {"python": platform.python_version()}
+        if self._driver:
+            versions["driver"] = self._driver
+        for record in self._records:
+            versions.update(record.versions)
+        return {
+            "schema": SCHEMA,
+            "host": "",
+            "simulated": options.simulated,
+            "backend": options.backend,
+            "state": state,
+            "error": error,
+            "hint": hint,
+            "level": options.level,
+            "workload": options.workload.document(),
+            "injected": options.inject,
+            "probe_digest": program.digest(),
+            "versions": versions,
+            "started_at": self._started_at,
+            "duration_s": round(self._now(), 3),
+            "gpus": [record.document(self._summary(record)) for record in self._records],
+        }
+
+    def _summary(self, record: GpuRecord) -> Dict[str, Any]:
+        telemetry = self._telemetry or Telemetry(
+            self._options.root, [record.gpu.address], self._options.budget.telemetry_s, self._started
+        )
+        return telemetry.summary(record.gpu.address, record.window(), record.gpu.enforced_limit_w)
+
+    def _outcome(self) -> Tuple[str, str, str]:
+        """State, error and hint of the run as a whole."""
+        failed = [record for record in self._records if record.state == "failed"]
+        if self._disk_trouble:
+            return "failed", self._disk_trouble, "free space there, or name another folder with --out"
+        if self._signal:
+            return "interrupted", "stopped by %s" % signal.Signals(self._signal).name, ""
+        problems = list(self._problems)
+        if failed:
+            problems.insert(
+                0,
+                "%d of %d GPUs failed: %s"
+                % (
+                    len(failed),
+                    len(self._records),
+                    "; ".join("%s: %s" % (record.gpu.address, record.error) for record in failed),
+                ),
+            )
+        if problems:
+            return "failed", "; ".join(problems), self._hint or next((r.hint for r in failed if r.hint), "")
+        return "completed", "", ""
+
+
+_PHASE_WORDS = {
+    "copies": "host memory copies, one direction at a time",
+    "ceiling": "large matrix products",
+    "build": "making weights",
+    "warm-up": "the model with copies both ways, not yet measured",
+    "compute": "the model with copies both ways, every block compared",
+}
+
+
+def _require_library(backend: str) -> None:
+    """A look without the import, which takes seconds; the worker finds out whether it also works."""
+    library = "torch" if backend == "torch" else "numpy"
+    if importlib.util.find_spec(library) is None:
+        raise ProbeError(
+            "%s has no %s" % (sys.executable, "PyTorch" if library == "torch" else "numpy"),
+            hint=TORCH_HINT if library == "torch" else NUMPY_HINT,
+        )
+
+
+def _environment(backend: str, gpu: Gpu, workers: int) -> Dict[str, str]:
+    environment = dict(os.environ)
+    if backend == "torch":
+        environment["CUDA_VISIBLE_DEVICES"] = gpu.uuid
+        threads = max(1, (os.cpu_count() or 1) // max(1, workers))
+        environment.setdefault("OMP_NUM_THREADS", str(threads))
+    else:
+        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+            environment[name] = "1"
+    return environment
+
+
+def _block_name(block: int, depth: int) -> str:
+    return "block %d" % block if block < depth else "the final norm"
+
+
+def _span(values: Sequence[float], form: str) -> str:
+    low, high = form % min(values), form % max(values)
+    return low if low == high else "%s to %s" % (low, high)
+
+
+def _give_up(message: str) -> int:
+    """No result can be written: standard error is all that is left."""
+    print("failed: %s" % message, file=sys.stderr)
+    print("hint: free space there, or name another folder with --out", file=sys.stderr)
+    return FAILED

@@ -1,0 +1,95 @@
+"""What the node is asked to write, and what a plan says as a whole."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodeprep.knobs import all_knobs, build_plan
+from nodeprep.model.codec import decode
+from nodeprep.model.facts import NodeFacts
+from nodeprep.model.plan import Plan
+from nodeprep.model.spec import NodeSpec
+from nodeprep.profiles import resolve, settings_from_variables
+
+FACTS = Path(__file__).parents[2] / "cases" / "knobs" / "facts.json"
+KNOBS = {knob.id: knob for knob in all_knobs()}
+
+
+def planned(policy: dict[str, Any], **facts: Any) -> tuple[NodeSpec, Plan]:
+    document = {**json.loads(FACTS.read_text()), **facts}
+    node = decode(json.dumps(document), NodeFacts, source="facts")
+    settings = settings_from_variables({"nodeprep_policy": policy}, source="x", known_checks=())
+    spec = resolve("node07", settings, node, today=date(2026, 11, 30))
+    return spec, build_plan(spec, node)
+
+
+def settings(knob: str, policy: dict[str, Any]) -> Any:
+    spec, plan = planned(policy)
+    write = KNOBS[knob].settings
+    assert write is not None
+    due = tuple(change for change in plan.with_status("change") if change.knob == knob)
+    return write(spec, due)
+
+
+def test_the_limit_is_written_as_the_policy_gives_it() -> None:
+    assert settings("gpu_power_limit", {"gpu": {"power_limit": "90%"}}) == {"gpu_power": {"limit": "90%"}}
+
+
+def test_persistence_is_written_as_the_policy_gives_it() -> None:
+    assert settings("gpu_persistence", {"gpu": {"persistence": False}}) == {
+        "gpu_power": {"persistence": False}
+    }
+
+
+@pytest.mark.parametrize("knob", ["gpu_power_limit", "gpu_persistence"])
+def test_nothing_is_written_when_nothing_is_due(knob: str) -> None:
+    assert settings(knob, {"gpu": {"power_limit": "650W"}}) == {}
+
+
+def test_nothing_is_written_by_what_this_version_cannot_write() -> None:
+    writers = {knob.id for knob in all_knobs() if knob.settings is not None}
+    assert writers == {"gpu_power_limit", "gpu_persistence"}
+    _, plan = planned({"bios": {"iommu": "disabled"}, "kernel_args": {"present": ["quiet"]}})
+    assert {change.knob for change in plan.with_status("change")} <= writers
+
+
+def test_a_plan_names_node_profile_and_policy() -> None:
+    spec, plan = planned({}, simulated=True)
+    assert (plan.host, plan.profile, plan.simulated) == ("node07", "h200", True)
+    assert plan.policy_digest == spec.policy_digest
+
+
+def test_a_node_as_wanted_is_in_its_desired_state() -> None:
+    _, plan = planned({"gpu": {"power_limit": "650W"}})
+    assert plan.in_desired_state
+    assert {change.knob for change in plan.changes} == {
+        "gpu_ecc",
+        "gpu_persistence",
+        "gpu_power_limit",
+        "kernel_args",
+        "pcie_link",
+    }
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"gpu": {"power_limit": "90%"}},
+        {"gpu": {"power_limit": "1%"}},
+        {"bios": {"iommu": "disabled"}},
+        {"pcie_link": {"gen": 4}},
+        {"kernel_args": {"present": ["quiet"]}},
+        {"gpu": {"ecc": False}},
+    ],
+)
+def test_anything_else_is_not(policy: dict[str, Any]) -> None:
+    assert not planned(policy)[1].in_desired_state
+
+
+def test_the_plan_is_the_same_each_time() -> None:
+    assert planned({})[1] == planned({})[1]

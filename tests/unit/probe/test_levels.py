@@ -1,0 +1,46 @@
+"""Levels and their budgets."""
+
+from __future__ import annotations
+
+import pytest
+
+from nodeprep.probe.levels import budget
+from nodeprep.probe.problem import UsageProblem
+
+
+def test_quick_leaves_a_minute_some_room_and_half_of_it_for_compute():
+    quick = budget("quick", "torch")
+    assert quick.total_s is not None
+    assert quick.total_s <= 55
+    assert quick.compute_s >= 35
+    # With the slowest start measured (7.3 s) the compute phase is still most of the run.
+    before = 7.3 + 2 * quick.copies_s + quick.ceiling_s + quick.warm_up_s
+    assert quick.total_s - before - quick.cool_down_s > 30
+
+
+@pytest.mark.parametrize(("level", "minutes"), [("standard", 10), ("extended", 120)])
+def test_longer_levels_last_what_they_say(level, minutes):
+    assert budget(level, "torch").total_s == minutes * 60
+
+
+def test_soak_is_refused_with_an_alternative():
+    with pytest.raises(UsageProblem, match="not in this version") as caught:
+        budget("soak", "torch")
+    assert "extended" in caught.value.hint
+
+
+def test_unknown_level():
+    with pytest.raises(UsageProblem, match="unknown level"):
+        budget("fast", "torch")
+
+
+def test_a_given_duration_is_kept_whatever_came_before():
+    given = budget("quick", "torch", 5.0)
+    assert given.compute_s == 5.0
+    assert given.total_s is None
+
+
+@pytest.mark.parametrize("duration", [0, -1, 1e9])
+def test_durations_that_make_no_sense(duration):
+    with pytest.raises(UsageProblem, match="--duration-s"):
+        budget("quick", "torch", duration)

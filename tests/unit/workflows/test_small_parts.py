@@ -1,0 +1,130 @@
+"""Home folder, workloads, budgets, content digest, init, doctor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from nodeprep.errors import UsageError
+from nodeprep.model.policy import Policy
+from nodeprep.profiles import load_settings_file
+from nodeprep.workflows.apply import Budget
+from nodeprep.workflows.content import content_digest
+from nodeprep.workflows.doctor import doctor
+from nodeprep.workflows.home import Home
+from nodeprep.workflows.init import write_site
+from nodeprep.workflows.workloads import load_workload
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"NODEPREP_HOME": "/a"}, "/a"),
+        ({"XDG_STATE_HOME": "/s"}, "/s/nodeprep"),
+        ({"NODEPREP_HOME": "/a", "XDG_STATE_HOME": "/s"}, "/a"),
+    ],
+)
+def test_home(environment: dict[str, str], expected: str) -> None:
+    assert Home.from_environment(environment).path == Path(expected)
+
+
+def test_a_shipped_workload_is_its_name() -> None:
+    assert load_workload("vit-g") == "vit-g"
+
+
+def test_a_workload_file_is_its_mapping(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("name: mine\nbatch: 3\n")
+    assert load_workload(str(file)) == {"name": "mine", "batch": 3}
+
+
+@pytest.mark.parametrize("text", ["- a list", "batch: 3", "name: [", "name: 4"])
+def test_a_workload_file_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(text)
+    with pytest.raises(UsageError, match=r"bad\.yaml"):
+        load_workload(str(file))
+
+
+def test_an_unknown_workload_lists_those_there_are() -> None:
+    with pytest.raises(UsageError) as caught:
+        load_workload("vit-h")
+    assert "vit-g" in caught.value.hint
+
+
+def test_a_missing_workload_file_is_named() -> None:
+    with pytest.raises(UsageError, match=r"gone\.yaml"):
+        load_workload("gone.yaml")
+
+
+@pytest.mark.parametrize(
+    ("batch", "sizes"), [(None, [10]), ("4", [4, 4, 2]), ("50%", [5, 5]), ("1%", [1] * 10), ("99", [10])]
+)
+def test_batches_hold_every_host_once(batch: str | None, sizes: list[int]) -> None:
+    hosts = [f"n{number}" for number in range(10)]
+    slices = list(Budget(batch=batch).batches(hosts))
+    assert [len(each) for each in slices] == sizes
+    assert [host for each in slices for host in each] == hosts
+
+
+@pytest.mark.parametrize(
+    ("allowed", "failed", "spent"),
+    [
+        (None, 9, False),
+        ("0", 0, False),
+        ("0", 1, True),
+        ("2", 2, False),
+        ("2", 3, True),
+        ("10%", 1, False),
+        ("10%", 2, True),
+    ],
+)
+def test_failure_budget(allowed: str | None, failed: int, spent: bool) -> None:
+    assert Budget(max_failed=allowed).spent(failed, 10) is spent
+
+
+@pytest.mark.parametrize("text", ["few", "-1", "5 %", "1.5"])
+def test_a_budget_that_is_no_number_is_a_usage_error(text: str) -> None:
+    with pytest.raises(UsageError):
+        Budget(max_failed=text).spent(0, 10)
+
+
+def test_the_content_digest_is_stable_within_an_installation() -> None:
+    assert content_digest() == content_digest()
+    assert len(content_digest()) == 64
+
+
+def test_init_writes_a_site_whose_policy_loads(tmp_path: Path) -> None:
+    created = write_site(tmp_path)
+    assert all(Path(name).is_file() for name in created.files)
+    settings = load_settings_file(tmp_path / "group_vars" / "gpu_nodes.yml")
+    assert isinstance(settings.policy, Policy)
+    assert settings.policy.gpu.power_limit == "93%"
+    inventory = yaml.safe_load((tmp_path / "inventory.yml").read_text())
+    assert "gpu_nodes" in inventory
+
+
+def test_init_leaves_what_is_there_alone(tmp_path: Path) -> None:
+    (tmp_path / "inventory.yml").write_text("mine")
+    with pytest.raises(UsageError, match="exists already"):
+        write_site(tmp_path)
+    assert (tmp_path / "inventory.yml").read_text() == "mine"
+    assert not (tmp_path / "group_vars").exists()
+
+
+def test_doctor_finds_this_controller_ready(tmp_path: Path) -> None:
+    found = doctor(Home(tmp_path / "home"))
+    assert found.ready, [finding for finding in found.findings if finding.status == "missing"]
+
+
+def test_doctor_does_not_overlook_a_key_that_others_can_read(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.keys.mkdir()
+    key = home.keys / "nodeprep.pem"
+    key.write_text("secret")
+    key.chmod(0o644)
+    found = doctor(home)
+    assert not found.ready
+    assert any("chmod 600" in finding.hint for finding in found.findings)
