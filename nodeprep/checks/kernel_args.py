@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import takewhile
 
 from nodeprep.checks._check import Check, Context
+from nodeprep.model.kernel_cmdline import Argument, parse, parse_word
 from nodeprep.model.result import CheckResult
-
-# Keys whose repetition with other values is normal; for the rest the last one wins, silently.
-_REPEATABLE = frozenset({"console", "earlycon", "hugepages", "hugepagesz", "module_blacklist", "pci"})
 
 
 def evaluate(context: Context) -> Iterator[CheckResult]:
@@ -19,9 +16,13 @@ def evaluate(context: Context) -> Iterator[CheckResult]:
         yield CHECK.result("SKIPPED", "node", "the policy asks for no kernel arguments")
         return
     cmdline = context.before.boot.cmdline.require("the kernel command line (/proc/cmdline)")
-    given = _arguments(cmdline)
-    wrong = [problem for argument in wanted.present for problem in _present(argument, given)]
-    wrong += [f"{argument} must not be there" for argument in wanted.absent if argument in given]
+    given = parse(cmdline)
+    wrong = [
+        problem for word in wanted.present for each in parse_word(word) for problem in _present(each, given)
+    ]
+    wrong += [
+        problem for word in wanted.absent for each in parse_word(word) for problem in _absent(each, given)
+    ]
     yield CHECK.result(
         "FAIL" if wrong else "PASS",
         "node",
@@ -33,28 +34,20 @@ def evaluate(context: Context) -> Iterator[CheckResult]:
     )
 
 
-def _arguments(cmdline: str) -> list[str]:
-    """The kernel's arguments. What follows "--" is for init; `pci=a,b` counts as `pci=a pci=b` too."""
-    given: list[str] = []
-    for argument in takewhile(lambda word: word != "--", cmdline.split()):
-        given.append(argument)
-        key, _, value = argument.partition("=")
-        if key == "pci" and "," in value:
-            given += [f"pci={option}" for option in value.split(",")]
-    return given
-
-
-def _present(argument: str, given: list[str]) -> Iterator[str]:
-    count = given.count(argument)
+def _present(wanted: Argument, given: tuple[Argument, ...]) -> Iterator[str]:
+    count = given.count(wanted)
     if count == 0:
-        yield f"{argument} is missing"
+        yield f"{wanted} is missing"
     elif count > 1:
-        yield f"{argument} is there {count} times, once wanted"
-    key, equals, _ = argument.partition("=")
-    if equals and key not in _REPEATABLE:
-        others = sorted({other for other in given if other.startswith(f"{key}=") and other != argument})
-        if others:
-            yield f"{', '.join(others)} contradicts {argument}: the last one wins"
+        yield f"{wanted} is there {count} times, once wanted"
+    against = sorted({str(other) for other in given if other.contradicts(wanted)})
+    if against:
+        yield f"{', '.join(against)} contradicts {wanted}: the last one wins"
+
+
+def _absent(banned: Argument, given: tuple[Argument, ...]) -> Iterator[str]:
+    for found in dict.fromkeys(each for each in given if each.matches(banned)):
+        yield f"{found} must not be there"
 
 
 CHECK = Check(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from nodeprep.checks._check import Check, Context
 from nodeprep.checks._facts import each_gpu
 from nodeprep.model.facts import Gpu
+from nodeprep.model.power import is_share, limit_w
 from nodeprep.model.result import CheckResult
 
 # NVML sets milliwatts, people and roles set whole watts, and a percentage need not come out even.
@@ -55,11 +56,9 @@ def _judge(gpu: Gpu, wanted: str | None) -> CheckResult:
 
 
 def _watts(gpu: Gpu, wanted: str) -> float:
-    number = float(wanted.rstrip("W% "))
-    if wanted.endswith("%"):
-        default = gpu.power.default_w.require(f"the default power limit of GPU {gpu.pci_address}")
-        return default * number / 100
-    return number
+    if not is_share(wanted):
+        return limit_w(wanted, 0.0)
+    return limit_w(wanted, gpu.power.default_w.require(f"the default power limit of GPU {gpu.pci_address}"))
 
 
 def _range(gpu: Gpu, limit: float) -> str:

@@ -79,6 +79,9 @@ def certify(
         for each in certified.values():
             _show(each, out, everything=verbose)
     _command.explain_lost(run, out, having=tuple(certified))
+    for record in run.hosts:
+        if record.host in certified and record.hint:
+            out.say(f"hint: {record.host}: {record.hint}")
     out.say(f"report: {folder / 'report.html'}")
     return code
 

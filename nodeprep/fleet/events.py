@@ -26,7 +26,10 @@ _GUIDES = (
     ("missing sudo password", "ask for it with --ask-become-pass"),
     ("incorrect sudo password", "the sudo password was refused; try --ask-become-pass again"),
     ("a password is required", "ask for it with --ask-become-pass"),
-    ("no python interpreter", "install python3 (3.8 or later) on the node, or set ansible_python_interpreter"),
+    (
+        "no python interpreter",
+        "install python3 (3.8 or later) on the node, or set ansible_python_interpreter",
+    ),
     ("not found, ansible_python_interpreter", "set ansible_python_interpreter for this host"),
     ("no space left on device", "the node's disk is full: free space under /var and /tmp"),
 )
@@ -110,9 +113,7 @@ class Tally:
         """The last things Ansible said outside any task; its only account of a play that never began."""
         return "\n".join(self._words)
 
-    def _take_of_host(
-        self, name: str, host: _Host, kind: str, data: Mapping[str, Any]
-    ) -> FleetEvent | None:
+    def _take_of_host(self, name: str, host: _Host, kind: str, data: Mapping[str, Any]) -> FleetEvent | None:
         task = str(data.get("task") or data.get("task_action") or "")
         result: Mapping[str, Any] = data.get("res") or {}
         if kind == "runner_on_start":
@@ -167,7 +168,9 @@ class Tally:
         if interrupted:
             return Outcome(name, "unknown", data, f"interrupted{where}")
         if host.heard:
-            return Outcome(name, "failed", data, f"stopped{where} and never said that it was through", _STOPPED_HINT)
+            return Outcome(
+                name, "failed", data, f"stopped{where} and never said that it was through", _STOPPED_HINT
+            )
         return Outcome(
             name,
             "missing",
@@ -204,7 +207,9 @@ def _progress(host: str, result: Mapping[str, Any]) -> FleetEvent | None:
 
 def _message(result: Mapping[str, Any]) -> str:
     """What a failed task says of itself, on one line where it can be."""
-    text = str(result.get("msg") or result.get("module_stderr") or result.get("censored") or "no reason given")
+    text = str(
+        result.get("msg") or result.get("module_stderr") or result.get("censored") or "no reason given"
+    )
     return " ".join(text.split())[:2000]
 
 

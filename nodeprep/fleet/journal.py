@@ -33,7 +33,9 @@ class Journal:
         Raises:
             DiskError: The disk is full or gone.
         """
-        self._write({"host": event.host, "kind": event.kind, "message": event.message, "data": dict(event.data)})
+        self._write(
+            {"host": event.host, "kind": event.kind, "message": event.message, "data": dict(event.data)}
+        )
 
     def note(self, message: str) -> None:
         """Appends a remark about the phase as a whole."""

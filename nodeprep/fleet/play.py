@@ -31,7 +31,9 @@ _GRACE_S = 1.0
 # ansible-runner cuts results above 700 kB; the facts of a node with many hops come near.
 _MAX_RESULT_BYTES = 64 * 1024 * 1024
 # A node that hangs after an Xid keeps its TCP connections open for ever; ssh must notice by itself.
-_SSH_ARGS = "-C -o ControlMaster=auto -o ControlPersist=60s -o ServerAliveInterval=10 -o ServerAliveCountMax=6"
+_SSH_ARGS = (
+    "-C -o ControlMaster=auto -o ControlPersist=60s -o ServerAliveInterval=10 -o ServerAliveCountMax=6"
+)
 # An inventory may use plugins of collections installed in the usual places.
 _DEFAULT_COLLECTIONS = "~/.ansible/collections:/usr/share/ansible/collections"
 # Ansible has no use for these, and its environment is visible in /proc.
@@ -122,7 +124,9 @@ class Play:
 
         request = self._request
         arguments = ["--become"] if request.become else []
-        arguments += [flag for word, flag in _PROMPTS.items() if any(word in key for key in request.passwords)]
+        arguments += [
+            flag for word, flag in _PROMPTS.items() if any(word in key for key in request.passwords)
+        ]
         runner = ansible_runner.interface.init_runner(
             private_data_dir=str(request.folder),
             playbook=str(request.playbook),

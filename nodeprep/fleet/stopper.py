@@ -34,7 +34,9 @@ def main() -> int:
         return 1
     for host, outcome in outcomes.items():
         said = outcome.data.get("probe", {}).get("message", "stopped")
-        sys.stdout.write(f"{host}: {said if outcome.state == 'done' else f'{outcome.state}: {outcome.error}'}\n")
+        sys.stdout.write(
+            f"{host}: {said if outcome.state == 'done' else f'{outcome.state}: {outcome.error}'}\n"
+        )
     return int(any(outcome.state != "done" for outcome in outcomes.values()))
 
 

@@ -9,6 +9,7 @@ from nodeprep.knobs._gpus import each_gpu
 from nodeprep.knobs._knob import Knob
 from nodeprep.model.facts import Gpu, GpuPower, NodeFacts
 from nodeprep.model.plan import Change
+from nodeprep.model.power import is_share, limit_w
 from nodeprep.model.spec import NodeSpec
 
 # NVML speaks milliwatts; a percentage of a default seldom comes out on one that boards keep exactly.
@@ -30,16 +31,16 @@ def _plan(spec: NodeSpec, facts: NodeFacts) -> Iterator[Change]:
 def _compare(gpu: Gpu, asked: str, spec: NodeSpec) -> Change:
     power = gpu.power
     wanted_w = _wanted_w(asked, power)
-    limit_w = power.limit_w.require("power limit")
+    set_w = power.limit_w.require("power limit")
     low_w, high_w = power.min_w.require("lowest power limit"), power.max_w.require("highest power limit")
-    new = f"{wanted_w:g} W" + (f" ({asked} of {power.default_w})" if asked.endswith("%") else "")
+    new = f"{wanted_w:g} W" + (f" ({asked} of {power.default_w.value:g})" if asked.endswith("%") else "")
 
     def change(status: Any, reason: str = "", risks: tuple[str, ...] = ()) -> Change:
         return Change(
             knob=KNOB.id,
             subject=gpu.pci_address,
             status=status,
-            old=f"{limit_w:g} W",
+            old=f"{set_w:g} W",
             new=new,
             why=_WHY,
             reason=reason,
@@ -48,10 +49,10 @@ def _compare(gpu: Gpu, asked: str, spec: NodeSpec) -> Change:
 
     if not low_w <= wanted_w <= high_w:
         return change("refused", f"the board allows {low_w:g} to {high_w:g} W")
-    if abs(limit_w - wanted_w) > _SAME_W:
+    if abs(set_w - wanted_w) > _SAME_W:
         return change("change", risks=_RISKS + _loss_risks(spec))
     enforced_w = power.enforced_w.require("enforced power limit")
-    if abs(enforced_w - limit_w) > _SAME_W:
+    if abs(enforced_w - set_w) > _SAME_W:
         return change(
             "unsupported",
             f"asked for, and the board obeys {enforced_w:g} W: something outside the operating system "
@@ -61,11 +62,7 @@ def _compare(gpu: Gpu, asked: str, spec: NodeSpec) -> Change:
 
 
 def _wanted_w(asked: str, power: GpuPower) -> float:
-    number = float(asked.rstrip("%W ").strip())
-    if asked.endswith("W"):
-        return number
-    # Whole watts, as the node writes it.
-    return float(int(power.default_w.require("default power limit") * number / 100 + 0.5))
+    return limit_w(asked, power.default_w.require("default power limit") if is_share(asked) else 0.0)
 
 
 def _loss_risks(spec: NodeSpec) -> tuple[str, ...]:

@@ -199,6 +199,17 @@ class AerOwnership:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GpuPowerUnit:
+    """What will set GPU power again after the next boot, when nodeprep's unit is installed."""
+
+    enabled: bool
+    """It starts with the machine and its last start went well."""
+    limit: str
+    """As configured, for example "93%"; "" when the unit leaves limits alone."""
+    persistence: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Driver:
     """Kernel drivers and their services."""
 
@@ -211,6 +222,8 @@ class Driver:
     persistenced_running: Reading[bool]
     persistenced_no_persistence_mode: Reading[bool]
     """The running daemon was started with --no-persistence-mode (Ubuntu's packaged unit does)."""
+    gpu_power_unit: Reading[GpuPowerUnit] = Reading.error("not looked for by the node code that wrote this")
+    """not_supported where systemd does not run: nothing of nodeprep's can then act at boot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from typing import Any, Dict, List, Optional
 
+from . import power_unit
 from .boot import kernel_release
 from .paths import exists, is_real, list_folder, read_bytes, read_text, under
 from .reading import NotSupported, attempt
@@ -19,6 +20,7 @@ FIELDS = (
     "nouveau_loaded",
     "persistenced_running",
     "persistenced_no_persistence_mode",
+    "gpu_power_unit",
 )
 
 _PROC_VERSION = "/proc/driver/nvidia/version"
@@ -39,6 +41,7 @@ def collect(root: str) -> Dict[str, Any]:
         "nouveau_loaded": attempt(nouveau_loaded, root),
         "persistenced_running": attempt(lambda: bool(_required(daemons))),
         "persistenced_no_persistence_mode": attempt(lambda: _no_persistence_mode(_required(daemons))),
+        "gpu_power_unit": attempt(power_unit.observe, root),
     }
 
 

@@ -15,6 +15,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from . import durable
 from .paths import exists, is_real, list_folder, under
+from .reading import NotSupported
 
 NODE_PYZ = "/usr/local/lib/nodeprep/node.pyz"
 CONFIG = "/etc/nodeprep/gpu_power.json"
@@ -124,6 +125,24 @@ def in_force(root: str) -> bool:
     except UnitError:
         return False
     return True
+
+
+def observe(root: str) -> Dict[str, Any]:
+    """What the unit will do at the next boot: enabled, limit ("" for none), persistence.
+
+    Raises:
+        NotSupported: systemd does not run here.
+        OSError: The configuration may not be read.
+        ValueError: It is damaged.
+    """
+    if not _systemd_runs(root):
+        raise NotSupported("systemd does not run here, so nothing sets GPU power at boot")
+    config = configured(root)
+    return {
+        "enabled": in_force(root),
+        "limit": config["limit"] or "",
+        "persistence": config["persistence"],
+    }
 
 
 def put_files(root: str, files: Dict[str, Optional[str]]) -> None:

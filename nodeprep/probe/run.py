@@ -46,6 +46,10 @@ MISMATCHES_TOLD = 3
 PATIENCE_S = 0.5
 
 
+class Stopped(BaseException):
+    """A signal came while nothing runs yet that would have to be wound up."""
+
+
 class Run:
     """One run; `execute` it once."""
 
@@ -54,6 +58,7 @@ class Run:
         self._started = time.monotonic()
         self._started_at = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         self._signal = 0
+        self._preparing = False
         self._records: List[GpuRecord] = []
         self._workers: Dict[str, WorkerProcess] = {}
         self._ending: List[Tuple[GpuRecord, WorkerProcess, float]] = []
@@ -74,8 +79,12 @@ class Run:
             return _give_up(files.explain(error, self._options.out))
         self._catch_signals()
         try:
+            self._preparing = True
             self._prepare()
+            self._preparing = False
             self._load()
+        except Stopped:
+            self._problems.clear()
         except ProbeError as error:
             self._problems.append(error.message)
             self._hint = self._hint or error.hint
@@ -86,6 +95,7 @@ class Run:
             traceback.print_exc()
             self._problems.append("the probe itself failed: %s: %s" % (type(error).__name__, error))
         finally:
+            self._preparing = False
             self._end_workers()
         return self._conclude()
 
@@ -281,6 +291,10 @@ class Run:
 
     def _on_signal(self, number: int, _frame: Any) -> None:
         self._signal = self._signal or number
+        # NVML may hang until its deadline, far longer than a stopped run may take.
+        if self._preparing:
+            self._preparing = False
+            raise Stopped
 
     # ---- words
 

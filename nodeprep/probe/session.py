@@ -12,8 +12,6 @@ from .inject import Flip
 from .levels import Budget
 from .workload import Workload
 
-# A slow GPU gets its verdict late rather than none: the reference and two comparisons.
-LEAST_ITERATIONS = 3
 # Repeating a pass costs a pass; a fault that stays is confirmed well enough by the first few.
 CONFIRMED_MISMATCHES = 3
 # Between the end of the load and result.json: stopping, summaries, writing.
@@ -93,7 +91,7 @@ class Session:
         flips = [*([self._assignment.flip] if self._assignment.flip else []), *self._backend.own_faults()]
         number = 0
         longest = 0.0
-        while number < LEAST_ITERATIONS or time.monotonic() + longest < end:
+        while number < self._assignment.budget.least_iterations or time.monotonic() + longest < end:
             started = time.monotonic()
             number += 1
             for flip in flips:

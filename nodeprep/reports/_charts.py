@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median
+from statistics import median
 from typing import Any
 
 from nodeprep.model.probe import Phase
@@ -20,6 +20,9 @@ MAX_POINTS = 600
 """Most points a series: more than a chart has pixels across."""
 
 MIN_POINTS = 80
+
+MIN_SAMPLES = 3
+"""Fewer say nothing about how a GPU stands among the others."""
 
 POINT_BUDGET = 400_000
 """Points in the whole page, about 1.2 MB: a rack of 100 nodes gets fewer points a series, not a page that
@@ -50,7 +53,7 @@ class Quantity:
         scale: Steps a unit the figures are rounded to; below what the sensor resolves.
         odd_fraction: Least distance from the other GPUs, relative, for the odd one out.
         odd_least: The same in the quantity's own unit.
-        digits: Decimals a mean is told with.
+        digits: Decimals it is told with.
         always: False: shown only where something about it changes or differs.
     """
 
@@ -167,9 +170,9 @@ def node_charts(node: NodeView, gpus: Sequence[GpuMark], max_points: int) -> Nod
         seen = {value for column in columns for value in column if value is not None}
         if len(seen) < (1 if quantity.always else 2):
             continue
-        means = [_mean(track, column) for track, column in zip(tracks, columns, strict=True)]
-        odd = _odd(quantity, means)
-        charts.append(_chart(quantity, tracks, means, odd))
+        figures = [_typical(track, column) for track, column in zip(tracks, columns, strict=True)]
+        odd = _odd(quantity, figures)
+        charts.append(_chart(quantity, tracks, figures, odd))
         data[quantity.column] = {
             "unit": quantity.unit,
             "scale": quantity.scale,
@@ -322,45 +325,48 @@ def _compute_window(track: Track) -> tuple[float, float]:
     return (chosen.start_s, chosen.end_s) if chosen else (-math.inf, math.inf)
 
 
-def _mean(track: Track, column: Column) -> float | None:
+def _typical(track: Track, column: Column) -> float | None:
+    """Median over the GPU's compute phase, which a ramp does not move; None when hardly sampled."""
     first, last = _compute_window(track)
     values = [
         value
         for at, value in zip(track.times, column, strict=True)
         if value is not None and first <= at <= last
     ]
-    return fmean(values) if values else None
+    return median(values) if len(values) >= MIN_SAMPLES else None
 
 
-def _odd(quantity: Quantity, means: Sequence[float | None]) -> list[int]:
-    """GPUs whose mean stands apart from the others by more than those scatter among themselves."""
-    known = [mean for mean in means if mean is not None]
+def _odd(quantity: Quantity, figures: Sequence[float | None]) -> list[int]:
+    """GPUs whose figure stands apart from the others by more than those scatter among themselves."""
+    known = [figure for figure in figures if figure is not None]
     if len(known) < 3:
         return []
     middle = median(known)
-    scatter = median(abs(mean - middle) for mean in known)
+    scatter = median(abs(figure - middle) for figure in known)
     least = max(quantity.odd_least, quantity.odd_fraction * abs(middle), 5 * scatter)
-    return [index for index, mean in enumerate(means) if mean is not None and abs(mean - middle) >= least]
+    return [
+        index for index, figure in enumerate(figures) if figure is not None and abs(figure - middle) >= least
+    ]
 
 
 def _chart(
-    quantity: Quantity, tracks: Sequence[Track], means: Sequence[float | None], odd: Sequence[int]
+    quantity: Quantity, tracks: Sequence[Track], figures: Sequence[float | None], odd: Sequence[int]
 ) -> Chart:
-    known = [mean for mean in means if mean is not None]
+    known = [figure for figure in figures if figure is not None]
 
-    def told(mean: float | None) -> str:
-        return number(None if mean is None else round(mean, quantity.digits))
+    def told(figure: float | None) -> str:
+        return number(None if figure is None else round(figure, quantity.digits))
 
     summary = f"{quantity.title} of {len(tracks)} GPU{'s' * (len(tracks) != 1)} over the probe"
     if known:
-        summary += f"; mean during compute {told(min(known))} to {told(max(known))} {quantity.unit}"
+        summary += f"; median during compute {told(min(known))} to {told(max(known))} {quantity.unit}"
     return Chart(
         column=quantity.column,
         title=quantity.title,
         unit=quantity.unit,
         summary=summary,
         odd=tuple(
-            f"{short_address(tracks[index].gpu)}: mean {told(means[index])} {quantity.unit}, "
+            f"{short_address(tracks[index].gpu)}: {told(figures[index])} {quantity.unit}, "
             f"median of the node {told(median(known))} {quantity.unit}"
             for index in odd
         ),

@@ -145,6 +145,8 @@ class DriverDescription:
     nouveau: bool = False
     persistenced: tuple[str, ...] | None = ("/usr/bin/nvidia-persistenced", "--user", "nvpd", "--verbose")
     """Command line of the running daemon; None when it does not run."""
+    systemd: bool = True
+    """systemd runs; without it nothing of nodeprep's can act at boot."""
 
 
 def _default_dmi() -> dict[str, str]:

@@ -31,8 +31,8 @@ class Machine:
         gpus: The driver's GPUs, in its order; None when there is no driver library.
         gpus_on_load: The driver's GPUs from the first load on, when that changes them for good.
         library_faults: Faults of the driver library as a whole.
-        on_load: Files that the first load replaces, by path below the root.
-        load_messages: Kernel log lines that the first load writes.
+        on_load: Files that every load replaces, by path below the root; counts in aer_* files are added.
+        load_messages: Kernel log lines that every load writes.
     """
 
     description: NodeDescription
@@ -63,7 +63,7 @@ class Machine:
         return replace(self, gpus=tuple(gpus))
 
     def with_on_load(self, files: Mapping[str, str | bytes], *messages: KernelLine) -> Machine:
-        """The same machine with more files and kernel log lines that its first load brings."""
+        """The same machine with more files and kernel log lines that a load brings."""
         return replace(
             self, on_load={**self.on_load, **files}, load_messages=(*self.load_messages, *messages)
         )

@@ -272,6 +272,8 @@ def _write_modules(writer: _Writer, node: NodeDescription) -> None:
             f"/lib/modules/{node.kernel_release}/updates/dkms/nvidia.ko",
             b"\x7fELF\0license=Dual MIT/GPL\0version=" + driver.disk_version.encode() + b"\0",
         )
+    if driver.systemd:
+        writer.folder("/run/systemd/system")
     if driver.persistenced is not None:
         command = b"".join(argument.encode() + b"\0" for argument in driver.persistenced)
         writer.file("/proc/1210/cmdline", command)

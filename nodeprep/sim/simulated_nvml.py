@@ -29,7 +29,6 @@ OVERLAY = "usr/lib/nodeprep/on_load"
 STATE = "run/nodeprep-nvml.json"
 LOAD = "run/nodeprep-load"
 HISTORY = "run/nodeprep-load-history"
-OVERLAY_DONE = "run/nodeprep-on-load-applied"
 
 SUCCESS = 0
 UNINITIALIZED = 1
@@ -61,15 +60,15 @@ class Refused(Exception):
 def begin_load(root: str, address: str = "") -> None:
     """Puts one GPU, or all, under load for as long as this process lives or until `end_load`.
 
-    The first load of a boot also lays ROOT/usr/lib/nodeprep/on_load/ over the root: faults that the
-    operating system sees only under load. ROOT/dev/kmsg is appended to, other files are replaced.
+    The first load after a rest also lays ROOT/usr/lib/nodeprep/on_load/ over the root: faults that the
+    operating system sees only under load. Records of dev/kmsg are appended, AER counts (files named
+    aer_*) are added, other files are replaced.
     """
-    _write(_marker(root, address), repr(time.time()))
-    try:
-        Path(root, OVERLAY_DONE).touch(exist_ok=False)
-    except FileExistsError:
-        return
-    _lay_over(Path(root))
+    with _locked(root):
+        rested = not any(_alive(pid) for pid in _loaders(root))
+        _write(_marker(root, address), repr(time.time()))
+        if rested:
+            _lay_over(Path(root))
 
 
 def end_load(root: str, address: str = "") -> None:
@@ -128,10 +127,16 @@ def _loads(root: str, address: str) -> list[float]:
     return starts
 
 
+def _loaders(root: str) -> list[int]:
+    """Processes that loaded a GPU and did not say that they ended."""
+    pids = [marker.name.rpartition("@")[2] for marker in Path(root, LOAD).glob("*@*")]
+    return [int(pid) for pid in pids if pid.isdigit()]
+
+
 def _alive(pid: int) -> bool:
     """True while a process runs; one that is dead and was never waited for does not."""
     try:
-        state = Path("/proc/%d/stat" % pid).read_text().rpartition(")")[2].split()[0]
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
         return False
     return state not in ("Z", "X")
@@ -144,10 +149,35 @@ def _lay_over(root: Path) -> None:
         target = root / inside
         target.parent.mkdir(parents=True, exist_ok=True)
         if inside == Path("dev", "kmsg"):
-            with target.open("ab") as log:
-                log.write(source.read_bytes())
+            _append_records(target, source.read_text())
+        elif inside.name.startswith("aer_") and target.exists():
+            target.write_text(_added(target.read_text(), source.read_text()))
         else:
             shutil.copyfile(source, target)
+
+
+def _append_records(log: Path, records: str) -> None:
+    """Appends kernel log records, numbered and dated on from the last one that is there."""
+    written = log.read_text().splitlines()
+    number, now = (int(field) for field in written[-1].split(",")[1:3]) if written else (-1, 0)
+    lines = records.splitlines()
+    shift = max(0, now + 1 - int(lines[0].split(",")[2])) if lines else 0
+    with log.open("a") as file:
+        for line in lines:
+            header, _, text = line.partition(";")
+            priority, _, when, flags = header.split(",")
+            number += 1
+            file.write(f"{priority},{number},{int(when) + shift},{flags};{text}\n")
+
+
+def _added(old: str, new: str) -> str:
+    """Counts of two aer_* files together: "NAME COUNT" lines, or one bare number."""
+    more = {name: int(count) for name, _, count in (line.rpartition(" ") for line in new.splitlines())}
+    total = ""
+    for line in old.splitlines():
+        name, space, count = line.rpartition(" ")
+        total += f"{name}{space}{int(count) + more.get(name, 0)}\n"
+    return total
 
 
 def _write(path: Path, text: str) -> None:

@@ -60,6 +60,7 @@ class Probed:
     after: NodeFacts | None = None
     result: ProbeResult | None = None
     absent_reason: str = ""
+    hint: str = ""
 
 
 def certify(session: Session, options: CertifyOptions) -> Mapping[str, Certified]:
@@ -99,7 +100,8 @@ def certify(session: Session, options: CertifyOptions) -> Mapping[str, Certified
         except NodeprepError as error:
             session.record(host, "judge", "failed", error=error.message, hint=error.hint)
             continue
-        session.record(host, "judge", "done")
+        # The verdict ends the run; why the load failed, and what to do about it, must not go with it.
+        session.record(host, "judge", "done", error=probed[host].absent_reason, hint=probed[host].hint)
     session.ledger.describe(
         level=_common(ask.level for ask in asked.values()),
         workload=_common(ask.workload_name for ask in asked.values()),
@@ -185,7 +187,12 @@ def _collect(session: Session, outcome: Outcome) -> Probed:
         error=problem or outcome.error,
         hint=outcome.hint,
     )
-    return Probed(after=after if isinstance(after, NodeFacts) else None, result=result, absent_reason=problem)
+    return Probed(
+        after=after if isinstance(after, NodeFacts) else None,
+        result=result,
+        absent_reason=problem,
+        hint=outcome.hint or (result.hint if result else ""),
+    )
 
 
 def _lost(outcome: Outcome) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -32,16 +33,16 @@ pytestmark = [
 ]
 
 
-def run(*command: str | Path, **options: object) -> str:
-    """The command's stdout; its whole output in the failure."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "ANSIBLE", "VIRTUAL"))}
+def run(*command: str | Path, cwd: Path | None = None, **environment: str) -> str:
+    """The command's stdout; its whole output in the failure. Nothing of this environment leaks in."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "ANSIBLE", "VIRTUAL"))}
     done = subprocess.run(
         [str(part) for part in command],
-        env=environment | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"},
+        env=kept | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"} | environment,
+        cwd=cwd,
         capture_output=True,
         text=True,
         check=False,
-        **options,  # type: ignore[call-overload]
     )
     assert done.returncode == 0, f"{command}:\n{done.stdout}\n{done.stderr}"
     return str(done.stdout)
@@ -49,8 +50,9 @@ def run(*command: str | Path, **options: object) -> str:
 
 @dataclass(frozen=True)
 class Built:
-    """The sdist, the wheel made from it, and the wheel made from the checkout."""
+    """A copy of the checkout, the sdist made of it, the wheel made from that, and one made from the copy."""
 
+    checkout: Path
     sdist: Path
     wheel_of_sdist: Path
     wheel_of_checkout: Path
@@ -59,12 +61,17 @@ class Built:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     folder = tmp_path_factory.mktemp("dist")
-    run(sys.executable, "-m", "build", "--outdir", folder / "a", CHECKOUT)
-    run(sys.executable, "-m", "build", "--wheel", "--outdir", folder / "b", CHECKOUT)
+    # A copy: building writes nodeprep/node/vendor, which other tests are using at this moment.
+    copy = folder / "checkout"
+    leave = shutil.ignore_patterns(".git", ".venv*", "__pycache__", "demo", "node_modules", ".*_cache")
+    shutil.copytree(CHECKOUT, copy, symlinks=True, ignore=leave)
+    shutil.rmtree(copy / "nodeprep" / "node" / "vendor")
+    run(sys.executable, "-m", "build", "--outdir", folder / "a", copy)
+    run(sys.executable, "-m", "build", "--wheel", "--outdir", folder / "b", copy)
     [sdist] = (folder / "a").glob("*.tar.gz")
     [first] = (folder / "a").glob("*.whl")
     [second] = (folder / "b").glob("*.whl")
-    return Built(sdist, first, second)
+    return Built(copy, sdist, first, second)
 
 
 def contents(wheel: Path) -> set[str]:
@@ -105,6 +112,14 @@ def test_the_wheel_has_everything_that_runs(built: Built) -> None:
     assert f"{RACK}/plugins/module_utils/node/vendor/pynvml.py" in names
     assert f"{RACK}/galaxy.yml" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
+
+
+def test_the_sdist_has_the_sources_where_the_checkout_has_them(built: Built) -> None:
+    with tarfile.open(built.sdist) as archive:
+        names = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
+    for folder in ("roles", "playbooks"):
+        assert sorted(expected(folder, ".yml", ".md") - names) == []
+    assert {"pyproject.toml", "hatch_build.py", "LICENSE", "README.md"} <= names
 
 
 def test_nothing_of_the_build_machine_gets_in(built: Built) -> None:
@@ -161,7 +176,9 @@ def test_an_installed_nodeprep_inspects_a_node(installed: Installed, tmp_path: P
     assert (gpus["state"], len(gpus["value"])) == ("ok", 8)
 
 
-def test_an_installed_nodeprep_has_the_programs_and_pages(installed: Installed, tmp_path: Path) -> None:
+def test_an_installed_nodeprep_has_the_programs_and_pages(
+    installed: Installed, built: Built, tmp_path: Path
+) -> None:
     script = (
         "from nodeprep.fleet.archive import build; from nodeprep.fleet.content import playbook_path; "
         "print(build('node').sha256, build('probe').sha256); "
@@ -170,13 +187,8 @@ def test_an_installed_nodeprep_has_the_programs_and_pages(installed: Installed, 
     first = run(installed.folder / "bin" / "python", "-c", script, cwd=tmp_path)
     assert len(first.split()) == 2
     # The digest in a certificate names the same program wherever nodeprep was installed.
-    assert first == run(sys.executable, "-c", script, cwd=tmp_path)
+    assert first == run(sys.executable, "-c", script, cwd=built.checkout)
+    [site] = (installed.folder / "lib").glob("python*/site-packages/nodeprep")
     for kind, name in (("module", "observe"), ("role", "gpu_power")):
-        page = subprocess.run(
-            [installed.folder / "bin" / "ansible-doc", "-t", kind, f"nodeprep.rack.{name}"],
-            env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(next((installed.folder / "lib").glob("python*/site-packages/nodeprep")))},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert name in page.stdout
+        command = [installed.folder / "bin" / "ansible-doc", "-t", kind, f"nodeprep.rack.{name}"]
+        assert name in run(*command, cwd=tmp_path, ANSIBLE_COLLECTIONS_PATH=str(site))

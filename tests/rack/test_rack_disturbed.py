@@ -14,6 +14,7 @@ import yaml
 from commands import Cli
 from node_side import certify_node, judge_node, observe_node, probe_command
 
+from nodeprep.certify.statement import read_unverified
 from nodeprep.model.codec import decode
 from nodeprep.model.probe import ProbeResult
 from nodeprep.sim import simulated_nvml
@@ -59,6 +60,10 @@ def wait_for(what: Callable[[], bool], seconds: float = 60) -> None:
 def loaded(root: Path) -> list[str]:
     folder = root / simulated_nvml.LOAD
     return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+
+
+def loaded_by_the_living(root: Path) -> list[str]:
+    return [name for name in loaded(root) if alive(int(name.rpartition("@")[2]))]
 
 
 def computing(out: Path) -> bool:
@@ -198,8 +203,10 @@ def test_a_probe_killed_under_certify_is_inconclusive_with_a_reason(cli: Cli, ra
     finally:
         certify.kill()
     assert certify.returncode == 21, stderr
-    assert "not measured" in stdout or "not loaded" in stdout or stdout
-    assert "probe" in stderr
+    certificate, _ = read_unverified(stdout.encode(), source="stdout")
+    assert certificate.verdict == "inconclusive"
+    assert any("killed" in reason for reason in certificate.reasons), certificate.reasons
+    assert not loaded_by_the_living(root)
 
 
 def test_an_unknown_policy_key_is_named_with_its_path(cli: Cli, rack: RackInventory) -> None:

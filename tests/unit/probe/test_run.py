@@ -15,6 +15,7 @@ import msgspec
 import pytest
 from probe_root import (
     ADDRESSES,
+    children,
     command,
     make_root,
     progress,
@@ -192,6 +193,21 @@ def test_a_signal_during_setup(tmp_path):
     process.send_signal(signal.SIGTERM)
     assert process.wait(10) == 3
     assert result(tmp_path / "out").state == "interrupted"
+
+
+def test_a_signal_while_nvml_hangs(tmp_path):
+    root = make_root(tmp_path / "root", hardware.hang("nvmlDeviceGetName"), on=0)
+    process = subprocess.Popen(command(root, tmp_path / "out"))
+    wait_for(tmp_path / "out", lambda line: line["phase"] == "setup")
+    time.sleep(0.5)
+    busy = list(children(process.pid))
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == 3
+    assert time.monotonic() - began < 2
+    assert result(tmp_path / "out").state == "interrupted"
+    assert busy
+    wait_until_dead(*busy)
 
 
 def test_no_worker_outlives_a_killed_probe(tmp_path):

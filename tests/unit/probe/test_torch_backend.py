@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
-from pathlib import Path
 
 import pytest
 
 np = pytest.importorskip("numpy", reason="numpy is not installed")
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; pip install torch to run these")
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 import fake_cuda  # noqa: E402
 

@@ -107,7 +107,7 @@ def test_the_slow_gpu_is_the_odd_one_out_in_what_it_is_slow_in():
         "pcie_tx_gbps": [],
     }
     power = next(chart for chart in found.charts if chart.column == "power_w")
-    assert power.odd == ("5b:00.0: mean 500 W, median of the node 640 W",)
+    assert power.odd == ("5b:00.0: 500 W, median of the node 640 W",)
 
 
 def test_ordinary_scatter_has_no_odd_one():
@@ -115,11 +115,26 @@ def test_ordinary_scatter_has_no_odd_one():
     assert all(chart["odd"] == [] for chart in found.data["charts"].values())
 
 
-def test_two_gpus_have_no_odd_one():
-    found = charts(
-        telemetry_only(series(0, [0, 1], power_w=[100, 100]), series(1, [0, 1], power_w=[600, 600]))
-    )
-    assert found.data["charts"]["power_w"]["odd"] == []
+def flat(gpu, watts, samples=5):
+    return series(gpu, [float(at) for at in range(samples)], power_w=[watts] * samples)
+
+
+def test_two_gpus_have_no_odd_one_three_can():
+    two = charts(telemetry_only(flat(0, 100.0), flat(1, 600.0)))
+    three = charts(telemetry_only(flat(0, 100.0), flat(1, 600.0), flat(2, 600.0)))
+    assert two.data["charts"]["power_w"]["odd"] == []
+    assert three.data["charts"]["power_w"]["odd"] == [0]
+
+
+def test_a_gpu_that_was_hardly_sampled_is_not_called_odd():
+    view = telemetry_only(flat(0, 100.0, samples=2), *(flat(gpu, 600.0) for gpu in range(1, 5)))
+    assert charts(view).data["charts"]["power_w"]["odd"] == []
+
+
+def test_a_slow_ramp_is_not_an_odd_gpu():
+    ramp = series(0, [0.0, 1.0, 2.0, 3.0, 4.0], power_w=[70.0, 350.0, 600.0, 601.0, 600.0])
+    view = telemetry_only(ramp, *(flat(gpu, 600.0) for gpu in range(1, 5)))
+    assert charts(view).data["charts"]["power_w"]["odd"] == []
 
 
 def test_link_width_is_drawn_only_where_it_says_something():
@@ -174,7 +189,7 @@ def test_a_gpu_is_compared_in_its_own_compute_phase():
 
     found = charts(telemetry_only(*(one(gpu, 10 if gpu else late) for gpu in range(4))))
     assert found.data["charts"]["power_w"]["odd"] == []
-    assert "mean during compute 600 to 600 W" in found.charts[0].summary
+    assert "median during compute 600 to 600 W" in found.charts[0].summary
 
 
 def test_phases_come_from_the_probe_result_when_the_series_has_none():

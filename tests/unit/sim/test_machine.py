@@ -61,7 +61,15 @@ def test_an_aer_burst_is_counted_on_the_port_and_at_the_root(machine: Machine, t
     assert lines["BadTLP"] == "112"
     assert lines["TOTAL_ERR_COR"] == total.read_text().strip() == "149"
     texts = [record.text for record in kernel_log.read_records(str(tmp_path))]
-    assert f"pcieport {root_port}: AER: Multiple Correctable error message received from {port}" in texts
+    said = f"pcieport {root_port}: AER: Multiple Correctable error message received from {port}"
+    reports = texts.count(said)
+    assert reports > 0
+    load(tmp_path)
+    assert "BadTLP 224" in counters.read_text().splitlines(), "a second load adds to the counters"
+    assert total.read_text() == "298\n"
+    records = kernel_log.read_records(str(tmp_path))
+    assert [record.text for record in records].count(said) == 2 * reports
+    assert [record.sequence for record in records] == list(range(len(records)))
 
 
 def test_a_gpu_lost_under_load_stays_lost(machine: Machine, tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_every_link_of_a_root_stays_inside_it(tmp_path: Path) -> None:
 def test_a_rack_is_made_anew_without_traces_of_the_last_run(tmp_path: Path) -> None:
     rack = build_rack(tmp_path / "rack", nodes=2)
     state = rack.nodes[0].root / "run" / "nodeprep-nvml.json"
-    state.parent.mkdir()
+    state.parent.mkdir(exist_ok=True)
     state.write_text("{}")
     build_rack(tmp_path / "rack", nodes=1)
     assert not state.exists()

@@ -97,21 +97,28 @@ def test_ending_a_load_that_never_began_is_nothing(tmp_path: Path) -> None:
     assert value(root, "clocks", "event_reasons") == 1
 
 
-def test_overlay_is_laid_once_over_the_root(tmp_path: Path) -> None:
+def test_overlay_is_laid_over_the_root_once_a_load(tmp_path: Path) -> None:
     root = install(tmp_path)
     overlay = tmp_path / simulated_nvml.OVERLAY
     counts = Path("sys/devices/pci0000:16/0000:16:01.0/aer_dev_correctable")
     for folder in (overlay / counts.parent, overlay / "dev", tmp_path / counts.parent, tmp_path / "dev"):
         folder.mkdir(parents=True)
-    (tmp_path / counts).write_text("BadTLP 0\n")
+    (tmp_path / counts).write_text("RxErr 3\nBadTLP 0\n")
     (tmp_path / "dev/kmsg").write_text("6,1,0,-;before\n")
     (overlay / counts).write_text("BadTLP 512\n")
     (overlay / "dev/kmsg").write_text("4,2,900,-;pcieport 0000:16:01.0: AER: Corrected error received\n")
     simulated_nvml.begin_load(root, ADDRESS)
     simulated_nvml.begin_load(root, OTHER)
-    assert (tmp_path / counts).read_text() == "BadTLP 512\n"
+    assert (tmp_path / counts).read_text() == "RxErr 3\nBadTLP 512\n"
     lines = (tmp_path / "dev/kmsg").read_text().splitlines()
     assert [line.partition(";")[0] for line in lines] == ["6,1,0,-", "4,2,900,-"]
+    simulated_nvml.end_load(root, ADDRESS)
+    simulated_nvml.end_load(root, OTHER)
+    simulated_nvml.begin_load(root, ADDRESS)
+    assert (tmp_path / counts).read_text() == "RxErr 3\nBadTLP 1024\n"
+    lines = (tmp_path / "dev/kmsg").read_text().splitlines()
+    assert [line.partition(";")[0] for line in lines] == ["6,1,0,-", "4,2,900,-", "4,3,901,-"]
+    assert len(lines[2]) > 40
 
 
 def test_faults_that_show_under_load_only(tmp_path: Path) -> None:

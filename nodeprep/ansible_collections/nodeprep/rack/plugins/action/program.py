@@ -27,7 +27,9 @@ class ActionModule(ActionBase):
         )
         archive = _build(given["name"])
         folder = os.path.dirname(given["dest"])
-        made = self._run("ansible.builtin.file", {"path": folder, "state": "directory", "mode": "0755"}, task_vars)
+        made = self._run(
+            "ansible.builtin.file", {"path": folder, "state": "directory", "mode": "0755"}, task_vars
+        )
         if made.get("failed"):
             result.update(made)
             return result
@@ -49,7 +51,9 @@ class ActionModule(ActionBase):
             }
         result["changed"] = bool(copied.get("changed")) or bool(made.get("changed"))
         result["nodeprep"] = {
-            "programs": {archive.name: {"dest": given["dest"], "sha256": archive.sha256, "bytes": len(archive.data)}}
+            "programs": {
+                archive.name: {"dest": given["dest"], "sha256": archive.sha256, "bytes": len(archive.data)}
+            }
         }
         return result
 

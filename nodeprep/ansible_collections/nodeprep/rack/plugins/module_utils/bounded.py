@@ -33,6 +33,9 @@ def run(command, deadline_s, output):
         try:
             process.wait(timeout=_REAP_S)
         except subprocess.TimeoutExpired:
-            return "no end within %.0f s; process %d does not die and was left behind" % (deadline_s, process.pid)
+            return "no end within %.0f s; process %d does not die and was left behind" % (
+                deadline_s,
+                process.pid,
+            )
         return "no end within %.0f s; killed" % deadline_s
     return "" if code == 0 else "exit code %d" % code

@@ -101,7 +101,8 @@ def stopped(given, check_mode):
     standing = probe_job.stop(job_dir, given["grace_s"])
     if standing["state"] == "running":
         raise JobError(
-            "the probe does not end, not even by force", "a process that hangs in the driver goes with a reboot"
+            "the probe does not end, not even by force",
+            "a process that hangs in the driver goes with a reboot",
         )
     how = "killed" if standing["killed"] else "stopped" if standing["changed"] else "was not running"
     return standing["changed"], dict(_account(standing), message="the probe %s" % how)
@@ -163,7 +164,8 @@ def _refuse_second_probe(job_dir):
             run_id = os.path.basename(other)
             raise JobError(
                 "the probe of run %s is still running on this node" % run_id,
-                "wait for its end, or stop it: ansible-playbook nodeprep.rack.stop -e nodeprep_run_id=%s" % run_id,
+                "wait for its end, or stop it: ansible-playbook nodeprep.rack.stop -e nodeprep_run_id=%s"
+                % run_id,
             )
 
 
@@ -197,4 +199,6 @@ def _set_seen(job_dir, lines):
 
 
 def _disk_error(error, job_dir):
-    return JobError("cannot write %s: %s" % (job_dir, error.strerror or error), "free space on the node's disk")
+    return JobError(
+        "cannot write %s: %s" % (job_dir, error.strerror or error), "free space on the node's disk"
+    )

@@ -24,7 +24,9 @@ def results(job_dir):
     names = [
         name
         for name in os.listdir(job_dir)
-        if not name.startswith(".") and not name.endswith(_NOT_RESULTS) and os.path.isfile(os.path.join(job_dir, name))
+        if not name.startswith(".")
+        and not name.endswith(_NOT_RESULTS)
+        and os.path.isfile(os.path.join(job_dir, name))
     ]
     return sorted(names, key=lambda name: (name != "result.json", name))
 

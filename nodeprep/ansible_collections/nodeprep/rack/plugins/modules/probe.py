@@ -146,12 +146,20 @@ def main() -> None:
     """Runs the module."""
     module = AnsibleModule(
         argument_spec={
-            "state": {"type": "str", "choices": ["started", "polled", "collected", "stopped"], "required": True},
+            "state": {
+                "type": "str",
+                "choices": ["started", "polled", "collected", "stopped"],
+                "required": True,
+            },
             "job_dir": {"type": "path", "required": True},
             "root": {"type": "path", "default": "/"},
             "python": {"type": "str", "default": ""},
             "program": {"type": "path"},
-            "level": {"type": "str", "choices": ["quick", "standard", "extended", "soak"], "default": "standard"},
+            "level": {
+                "type": "str",
+                "choices": ["quick", "standard", "extended", "soak"],
+                "default": "standard",
+            },
             "workload": {"type": "raw", "default": "vit-g"},
             "inject": {"type": "str", "default": ""},
             "gpus": {"type": "list", "elements": "str", "default": []},

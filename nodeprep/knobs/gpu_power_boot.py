@@ -1,0 +1,76 @@
+"""Whether GPU power settings come back after a reboot; NVML forgets them with the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from nodeprep.knobs._knob import Knob
+from nodeprep.model.facts import GpuPowerUnit, NodeFacts
+from nodeprep.model.plan import Change
+from nodeprep.model.spec import NodeSpec
+
+_WHY = "NVML forgets limit and persistence when the driver is unloaded or the node reboots"
+_RISKS = ("a unit of nodeprep's runs at every boot: nodeprep-gpu-power.service",)
+
+
+def _plan(spec: NodeSpec, facts: NodeFacts) -> Iterator[Change]:
+    wanted = spec.policy.gpu
+    unit = facts.driver.gpu_power_unit
+    new = _words(wanted.power_limit or "", wanted.persistence)
+
+    def change(
+        status: Literal["ok", "change", "unsupported", "unknown"], old: str, reason: str = ""
+    ) -> Change:
+        return Change(
+            knob=KNOB.id,
+            subject="node",
+            status=status,
+            old=old,
+            new=new,
+            why=_WHY,
+            reason=reason,
+            risks=_RISKS if status == "change" else (),
+        )
+
+    if unit.value is None:
+        status: Literal["unsupported", "unknown"] = (
+            "unsupported" if unit.state == "not_supported" else "unknown"
+        )
+        yield change(status, "unreadable" if status == "unknown" else "not set at boot", unit.detail)
+        return
+    yield change("ok" if _holds(unit.value, spec) else "change", _now(unit.value))
+
+
+def _holds(unit: GpuPowerUnit, spec: NodeSpec) -> bool:
+    wanted = spec.policy.gpu
+    limit_held = wanted.power_limit is None or unit.limit == wanted.power_limit
+    return unit.enabled and limit_held and unit.persistence == wanted.persistence
+
+
+def _now(unit: GpuPowerUnit) -> str:
+    return _words(unit.limit, unit.persistence) if unit.enabled else "not set at boot"
+
+
+def _words(limit: str, persistence: bool | None) -> str:
+    words = [f"limit {limit}"] if limit else []
+    if persistence is not None:
+        words.append(f"persistence {'on' if persistence else 'off'}")
+    return ", ".join(words) + " at boot"
+
+
+def _settings(spec: NodeSpec, changes: tuple[Change, ...]) -> Mapping[str, Any]:
+    if not changes:
+        return {}
+    wanted = spec.policy.gpu
+    return {"gpu_power": {"limit": wanted.power_limit, "persistence": wanted.persistence}}
+
+
+KNOB = Knob(
+    id="gpu_power_boot",
+    title="GPU power settings at boot",
+    risks=_RISKS,
+    needs_reboot=False,
+    plan=_plan,
+    settings=_settings,
+)
