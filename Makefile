@@ -23,7 +23,7 @@ demo: $(SETUP)   ## the whole path on a simulated rack; writes demo/report.html
 	$(BIN)/nodeprep demo -o demo
 
 test: $(SETUP)   ## all tests that need no GPU and no torch
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 test-torch: $(SETUP)  ## the tests that need torch; installs it (large) when it is missing
 	$(BIN)/python -c 'import torch' 2>/dev/null || $(BIN)/python -m pip install --quiet torch
@@ -36,7 +36,7 @@ check: $(SETUP)  ## formatting, lint, types, import rules, YAML, Ansible, schema
 	$(BIN)/lint-imports
 	$(BIN)/yamllint --strict .
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ansible-lint --offline --strict
-	$(BIN)/python -m nodeprep.model.schemas --check
+	$(BIN)/python -m pytest -q tests/contract/test_schemas.py
 
 schemas: $(SETUP)  ## write the JSON Schemas anew
 	$(BIN)/python -m nodeprep.model.schemas

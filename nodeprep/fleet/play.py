@@ -115,7 +115,7 @@ class Play:
     def _work(self) -> None:
         try:
             self._queue.put(self._run())
-        except BaseException as error:  # noqa: BLE001 - handed to the thread that waits for it
+        except BaseException as error:
             self._queue.put(error)
 
     def _run(self) -> PlayEnd:

@@ -68,6 +68,7 @@ class Session:
         backend.start_streaming()
         self._phase("compute")
         self._compute(self._compute_end())
+        self._backend.stop_streaming()
         self._send_totals()
         self._send(kind="done", t=self._now())
 

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import nodeprep
 import pytest
 import yaml
+
+import nodeprep
 from nodeprep.fleet.content import collections_path, program
 from nodeprep.node import observe
 from nodeprep.node.apply import WRITERS
@@ -217,7 +218,7 @@ def test_gpu_power_changes_once_tells_before_and_undoes(play: Play, root: Path) 
     told = play(role("gpu_power"), "--check", "--diff", **asked)
     assert told.code == 0, told.out
     assert told.changed >= 1
-    assert f"+0000:" in told.out
+    assert "+0000:" in told.out
     assert limits(root) == {before}
     assert not (root / "usr/local/lib/nodeprep/node.pyz").exists()
 
@@ -321,3 +322,27 @@ def test_evidence_alone_on_a_node_without_the_drivers_tools(play: Play, tmp_path
     }
     assert (root / "dev" / "kmsg").read_bytes() == log
     assert list((root / "var/lib/nodeprep/evidence").iterdir()) == []
+
+
+def test_evidence_from_programs_is_bounded_in_time(play: Play, tmp_path: Path, root: Path) -> None:
+    programs = {
+        "nvidia-smi": "echo half a report; exit 9",
+        "nvidia-bug-report.sh": "echo begun >&2; sleep 60",
+    }
+    for name, script in programs.items():
+        path = root / "usr" / "bin" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+    asked = {"nodeprep_evidence_dest": str(tmp_path / "home"), "nodeprep_evidence_deadline_s": 2}
+    done = play(role("evidence"), **asked)
+    assert done.code == 0, done.out
+    with tarfile.open(tmp_path / "home" / "node.tar.gz") as archive:
+        said = (archive.extractfile("nvidia-smi-q.txt") or io.BytesIO()).read()
+        parts = json.load(archive.extractfile("MANIFEST.json") or io.BytesIO())["parts"]
+    about = {part["name"]: (part["state"], part.get("reason", "")) for part in parts}
+    assert said == b"half a report\n"
+    assert about["nvidia-smi-q.txt"] == ("included", "nvidia-smi: exit code 9")
+    state, reason = about["nvidia-bug-report.log.gz"]
+    assert state == "missing"
+    assert "killed" in reason

@@ -7,8 +7,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import nodeprep
 import pytest
+
+import nodeprep
 
 PACKAGE = Path(nodeprep.__file__).parent
 COLLECTION = PACKAGE / "ansible_collections" / "nodeprep" / "rack" / "plugins"

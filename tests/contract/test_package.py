@@ -18,16 +18,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import nodeprep
 import pytest
 import yaml
+
+import nodeprep
 from nodeprep.sim.rack import build_rack
 
 CHECKOUT = Path(nodeprep.__file__).parents[1]
 RACK = "nodeprep/ansible_collections/nodeprep/rack"
 
 pytestmark = [
-    pytest.mark.skipif(not (CHECKOUT / "pyproject.toml").is_file(), reason="nodeprep is not run from a checkout"),
+    pytest.mark.skipif(
+        not (CHECKOUT / "pyproject.toml").is_file(), reason="nodeprep is not run from a checkout"
+    ),
     # One worker builds, and the others do not build too.
     pytest.mark.xdist_group("package"),
 ]
@@ -35,7 +38,11 @@ pytestmark = [
 
 def run(*command: str | Path, cwd: Path | None = None, **environment: str) -> str:
     """The command's stdout; its whole output in the failure. Nothing of this environment leaks in."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "ANSIBLE", "VIRTUAL"))}
+    kept = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("PYTHON", "ANSIBLE", "VIRTUAL"))
+    }
     done = subprocess.run(
         [str(part) for part in command],
         env=kept | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"} | environment,
@@ -83,7 +90,7 @@ def expected(folder: str, *suffixes: str) -> set[str]:
     found = set()
     for path, _folders, names in os.walk(CHECKOUT / folder, followlinks=True):
         found |= {
-            os.path.relpath(os.path.join(path, name), CHECKOUT)
+            str(Path(path, name).relative_to(CHECKOUT))
             for name in names
             if name.endswith(suffixes) and "__pycache__" not in path
         }
@@ -126,7 +133,9 @@ def test_nothing_of_the_build_machine_gets_in(built: Built) -> None:
     with tarfile.open(built.sdist) as archive:
         names = [*archive.getnames(), *contents(built.wheel_of_sdist)]
         links = [entry.name for entry in archive if entry.issym() and entry.linkname.startswith("/")]
-    assert [name for name in names if "__pycache__" in name or name.endswith(".pyc") or "/.venv" in name] == []
+    assert [
+        name for name in names if "__pycache__" in name or name.endswith(".pyc") or "/.venv" in name
+    ] == []
     assert links == []
 
 
@@ -142,7 +151,9 @@ class Installed:
 
 
 @pytest.fixture(scope="module", params=["wheel", "sdist"])
-def installed(request: pytest.FixtureRequest, built: Built, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+def installed(
+    request: pytest.FixtureRequest, built: Built, tmp_path_factory: pytest.TempPathFactory
+) -> Installed:
     folder = tmp_path_factory.mktemp(f"from-{request.param}")
     venv.create(folder, with_pip=True)
     package = built.wheel_of_checkout if request.param == "wheel" else built.sdist

@@ -7,17 +7,20 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from nodeprep.certify.certificate import build_certificate
 from nodeprep.certify.judge import Judgement, judge
+from nodeprep.fleet import archive
 from nodeprep.model.certificate import Certificate
 from nodeprep.model.codec import decode, from_builtins
 from nodeprep.model.facts import NodeFacts
 from nodeprep.model.probe import ProbeResult
 from nodeprep.model.spec import NodeSpec
 from nodeprep.node import gpu_power, observe
+from nodeprep.node.power_unit import NODE_PYZ
 from nodeprep.profiles import resolve, settings_from_variables
 from nodeprep.sim.rack import RackNode, rack_variables
 
@@ -41,10 +44,19 @@ def probe_command(node: RackNode, out: Path, *arguments: str) -> list[str]:
 
 
 def set_power_limit(node: RackNode) -> dict[str, Any]:
-    """What apply does on a node."""
+    """What apply does on a node: the program for the boot unit, then the settings."""
+    program = node.root / NODE_PYZ.lstrip("/")
+    program.parent.mkdir(parents=True, exist_ok=True)
+    program.write_bytes(node_program())
     return gpu_power.apply(
         str(node.root), limit="93%", persistence=True, check_mode=False, deadline_s=NVML_DEADLINE_S
     )
+
+
+@cache
+def node_program() -> bytes:
+    """The node's program, packed once."""
+    return archive.build("node").data
 
 
 @dataclass(frozen=True)

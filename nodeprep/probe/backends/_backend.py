@@ -73,6 +73,9 @@ class Backend(ABC):
     def block_digest(self, block: int) -> str:
         """Runs the model again up to a block (or, with block = depth, to the end): its digest now."""
 
+    def stop_streaming(self) -> None:  # noqa: B027 - simulated copies are never under way
+        """Ends the copies; copy_totals then knows the outcome of all of them."""
+
     @abstractmethod
     def copy_totals(self) -> CopyTotals:
         """Totals since start_streaming."""

@@ -111,14 +111,19 @@ class TorchBackend(Backend):
         """One pass, every kernel launched by the host, then a wait for the device."""
         self._copier.pump()
         started = time.monotonic()
-        values = self._wait(self._model.forward())
+        *values, errors = self._wait([*self._model.forward(), self._copier.errors])
         seconds = time.monotonic() - started
+        self._copier.note_errors(errors)
         return Iteration(seconds, tuple(hexadecimal(v) for v in values[:-1]), values[-1])
 
     def block_digest(self, block: int) -> str:
         """Runs up to the block once more, under the same streaming."""
         upto: Optional[int] = block if block < len(self._model.blocks) else None
         return hexadecimal(self._wait(self._model.forward(upto))[block])
+
+    def stop_streaming(self) -> None:
+        """Waits for the copies under way; the totals then hold the verdict on every checked one."""
+        self._copier.drain()
 
     def copy_totals(self) -> CopyTotals:
         """Totals since start_streaming."""

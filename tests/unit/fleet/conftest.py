@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+
 from nodeprep.fleet import Fleet, FleetEvent
 
 LOCAL = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}

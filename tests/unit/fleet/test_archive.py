@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
 from nodeprep.errors import NodeprepError, UsageError
 from nodeprep.fleet import archive
 
@@ -30,7 +31,9 @@ def test_same_bytes_whatever_the_order_times_and_modes_of_the_files() -> None:
 def test_known_bytes(tmp_path: Path) -> None:
     """A change of this digest means that two versions of nodeprep name the same program differently."""
     data = archive.pack({"__main__.py": b"print('ran')\n"})
-    assert hashlib.sha256(data).hexdigest() == "751e919c136757ce82309610ea938df49d43b024524ae55d3616358f5258272f"
+    assert (
+        hashlib.sha256(data).hexdigest() == "751e919c136757ce82309610ea938df49d43b024524ae55d3616358f5258272f"
+    )
     program = tmp_path / "p.pyz"
     program.write_bytes(data)
     done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=True)

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from nodeprep.fleet import FleetEvent, Outcome
 from nodeprep.fleet.events import Tally
 
@@ -70,7 +71,9 @@ def test_known_failures_have_a_hint(said: str, hint: str) -> None:
 
 
 def test_a_failed_task_names_itself_and_the_modules_hint_wins() -> None:
-    failed = outcome(event("runner_on_failed", task="Start", res={"msg": "no torch", "hint": "set probe_python"}))
+    failed = outcome(
+        event("runner_on_failed", task="Start", res={"msg": "no torch", "hint": "set probe_python"})
+    )
     assert (failed.state, failed.error, failed.hint) == ("failed", "Start: no torch", "set probe_python")
 
 
@@ -81,7 +84,9 @@ def test_a_failure_the_playbook_expects_is_left_to_its_record() -> None:
 
 
 def test_what_was_known_when_interrupted() -> None:
-    assert outcome(event("runner_on_start"), interrupted=True) == Outcome("n1", "unknown", {}, "interrupted in the step 'Read'")
+    assert outcome(event("runner_on_start"), interrupted=True) == Outcome(
+        "n1", "unknown", {}, "interrupted in the step 'Read'"
+    )
     assert outcome(record(), interrupted=True).state == "done"
 
 

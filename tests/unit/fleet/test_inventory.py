@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from nodeprep.errors import NodeprepError, UsageError
 from nodeprep.fleet import Fleet, Target, content, inventory
 
@@ -22,7 +23,13 @@ def test_no_inventory_is_this_machine(make_fleet: Make) -> None:
 
 def test_hosts_with_their_own_variables_and_no_secrets(make_fleet: Make, write_inventory: Write) -> None:
     path = write_inventory(
-        {"node01": {"nodeprep_policy": {"gpu": {"power_limit": "93%"}}, "ansible_become_password": "s3cret"}, "node02": {}}
+        {
+            "node01": {
+                "nodeprep_policy": {"gpu": {"power_limit": "93%"}},
+                "ansible_become_password": "s3cret",
+            },
+            "node02": {},
+        }
     )
     first, second = make_fleet(path).targets(None)
     assert (first.host, second.host) == ("node01", "node02")
@@ -95,7 +102,9 @@ def test_an_inventory_that_does_not_answer(
         make_fleet(path).targets(None)
 
 
-def test_no_ansible(make_fleet: Make, write_inventory: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_no_ansible(
+    make_fleet: Make, write_inventory: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(content.sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NodeprepError, match="ansible-inventory was found neither") as caught:

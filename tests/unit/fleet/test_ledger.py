@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from nodeprep.errors import DocumentError, ExitCode, NodeprepError
 from nodeprep.fleet import DiskError, Ledger
 from nodeprep.model.codec import decode
@@ -21,7 +22,10 @@ def on_disk(run_dir: Path) -> Run:
 
 def test_every_host_is_unknown_on_disk_before_anything_happens(run_dir: Path) -> None:
     Ledger.create(run_dir, a_run(), ["n2", "n1"])
-    assert [(record.host, record.state) for record in on_disk(run_dir).hosts] == [("n2", "unknown"), ("n1", "unknown")]
+    assert [(record.host, record.state) for record in on_disk(run_dir).hosts] == [
+        ("n2", "unknown"),
+        ("n1", "unknown"),
+    ]
 
 
 def test_a_record_is_on_disk_when_the_call_returns(run_dir: Path) -> None:
@@ -56,7 +60,11 @@ def test_describe_close_snapshot_and_open(run_dir: Path) -> None:
     ledger.close(ended_at="2026-11-30T11:00:00+00:00")
     again = Ledger.open(run_dir)
     assert again.snapshot() == ledger.snapshot() == on_disk(run_dir)
-    assert (again.snapshot().level, again.snapshot().workload, again.snapshot().simulated) == ("standard", "vit-g", True)
+    assert (again.snapshot().level, again.snapshot().workload, again.snapshot().simulated) == (
+        "standard",
+        "vit-g",
+        True,
+    )
 
 
 def test_a_full_disk_keeps_the_old_ledger_and_says_so(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,5 +95,5 @@ def test_open_refuses_what_is_no_ledger(run_dir: Path) -> None:
     with pytest.raises(NodeprepError, match="cannot read"):
         Ledger.open(run_dir)
     (run_dir / "run.json").write_text('{"schema": "nodeprep.run/1", "id": 7}')
-    with pytest.raises(DocumentError, match="not a nodeprep.run/1 document"):
+    with pytest.raises(DocumentError, match=r"not a nodeprep\.run/1 document"):
         Ledger.open(run_dir)

@@ -53,7 +53,7 @@ def test_nothing_is_written_when_nothing_is_due(knob: str) -> None:
 
 def test_nothing_is_written_by_what_this_version_cannot_write() -> None:
     writers = {knob.id for knob in all_knobs() if knob.settings is not None}
-    assert writers == {"gpu_power_limit", "gpu_persistence"}
+    assert writers == {"gpu_power_boot", "gpu_power_limit", "gpu_persistence"}
     _, plan = planned({"bios": {"iommu": "disabled"}, "kernel_args": {"present": ["quiet"]}})
     assert {change.knob for change in plan.with_status("change")} <= writers
 
@@ -70,6 +70,7 @@ def test_a_node_as_wanted_is_in_its_desired_state() -> None:
     assert {change.knob for change in plan.changes} == {
         "gpu_ecc",
         "gpu_persistence",
+        "gpu_power_boot",
         "gpu_power_limit",
         "kernel_args",
         "pcie_link",

@@ -132,7 +132,7 @@ def test_a_session_on_the_torch_backend(pretended):
     assert said[-1]["kind"] == "done"
 
 
-@pytest.mark.parametrize("broken", ["_landing", "_checked_landing", "_sources", "_target"])
+@pytest.mark.parametrize("broken", ["_landing", "_checked_landing", "_sources", "_checked_target"])
 def test_corrupted_host_memory_is_noticed_where_it_is_checked(pretended, broken):
     copier = torch_copies.Copier(torch.device("cpu"), 1)
     real_send, real_back = copier._send, copier._send_back
@@ -141,16 +141,19 @@ def test_corrupted_host_memory_is_noticed_where_it_is_checked(pretended, broken)
         def wrapped(*args, **kwargs):
             if broken == "_sources":
                 copier._sources[0][3] = 42
-            elif broken != "_target":
+            elif broken != "_checked_target":
                 getattr(copier, broken)[3] = 42
             work(*args, **kwargs)
 
         return wrapped
 
     copier._send, copier._send_back = corrupt(real_send), corrupt(real_back)
-    if broken == "_target":
+    if broken == "_checked_target":
         real_compare = copier._compare
-        copier._compare = lambda which: (copier._target[7].bitwise_xor_(1 << 40), real_compare(which))
+        copier._compare = lambda which: (
+            copier._checked_target[7].bitwise_xor_(1 << 40),
+            real_compare(which),
+        )
     for _ in range(40):
         copier.pump()
     copier.drain()
@@ -163,10 +166,12 @@ def test_a_copy_that_never_happens_is_noticed(pretended):
     copier = torch_copies.Copier(torch.device("cpu"), 1)
     for _ in range(20):
         copier.pump()
+    copier.drain()
     assert copier.totals().content_errors == 0
-    copier._send = lambda which, *, check: copier._compare(which) if check else None
+    copier._send = lambda which, target: None
     for _ in range(60):
         copier.pump()
+    copier.drain()
     assert copier.totals().content_errors > 0
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -35,9 +35,10 @@ def gpus(root: Path) -> list[dict[str, object]]:
 
 
 def test_eight_nodes_with_eight_gpus_each_are_built_in_a_moment(tmp_path: Path) -> None:
-    started = time.process_time()
+    started = os.times().user
     rack = build_rack(tmp_path / "rack")
-    assert time.process_time() - started < 3
+    # The rest is the file system's time, which depends on who else uses it.
+    assert os.times().user - started < 1.5
     assert [node.name for node in rack.nodes] == [f"node{number:02d}" for number in range(1, 9)]
     assert all(len(gpus(node.root)) == 8 for node in rack.nodes)
 

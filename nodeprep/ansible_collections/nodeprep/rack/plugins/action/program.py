@@ -79,8 +79,8 @@ class ActionModule(ActionBase):
 
 def _build(name):
     try:
-        from nodeprep.errors import NodeprepError
-        from nodeprep.fleet.archive import build
+        from nodeprep.errors import NodeprepError  # noqa: PLC0415 - a missing package is told in words
+        from nodeprep.fleet.archive import build  # noqa: PLC0415
     except ImportError as error:
         raise AnsibleActionFail(
             "the Python that runs ansible-playbook has no nodeprep (%s): install it there, "

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -26,10 +27,8 @@ def run(command, deadline_s, output):
     try:
         code = process.wait(timeout=deadline_s)
     except subprocess.TimeoutExpired:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         try:
             process.wait(timeout=_REAP_S)
         except subprocess.TimeoutExpired:

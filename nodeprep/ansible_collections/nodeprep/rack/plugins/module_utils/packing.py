@@ -48,7 +48,8 @@ class Bundle:
         # Kernel logs and bug reports are for root's eyes.
         descriptor = os.open(self._partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         self._file = os.fdopen(descriptor, "wb")
-        self._tar = tarfile.open(fileobj=self._file, mode="w:gz", compresslevel=6, format=tarfile.PAX_FORMAT)
+        # Lives as long as the bundle: `close` and `abandon` end it.
+        self._tar = tarfile.open(fileobj=self._file, mode="w:gz", compresslevel=6)  # noqa: SIM115
 
     def add_text(self, name, text, note=""):
         """A log; cut from the front when it does not fit, for the end of a log matters most."""
@@ -67,7 +68,7 @@ class Bundle:
         else:
             self._add(name, data)
 
-    def add_file(self, name, path):
+    def add_file(self, name, path, note=""):
         """A part from a file; left out when it is missing, no plain file, or does not fit."""
         try:
             # O_NOFOLLOW: this runs as root in folders that others may write to.
@@ -82,7 +83,7 @@ class Bundle:
                 return
             # Not more than it was when its size was looked at: a log may grow under our hands.
             data = file.read(size)
-        self._add(name, data)
+        self._add(name, data, note)
 
     def miss(self, name, reason):
         """Notes a part that is not there, and why."""

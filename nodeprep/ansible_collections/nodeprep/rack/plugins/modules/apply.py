@@ -10,8 +10,8 @@ short_description: Write settings of a GPU node that need no reboot
 version_added: "0.1.0"
 description:
   - Brings the node to the given settings and reads them back. What is already so is left alone.
-  - All GPUs or none. Limits are checked against every GPU's constraints before the first write, and when a write
-    fails those before it are taken back.
+  - All GPUs or none. Limits are checked against every GPU's constraints before the first write, and when a
+    write fails those before it are taken back.
   - Before the first write the present state goes to a restore point on the node.
 options:
   root:
@@ -28,20 +28,20 @@ options:
         type: dict
         suboptions:
           limit:
-            description: In watts (C(650W)) or per cent of each GPU's default limit (C(93%)). Not given leaves it alone.
+            description: Watts (C(650W)) or per cent of each GPU's default (C(93%)). Not given leaves it.
             type: str
           persistence:
             description: Persistence mode. Not given leaves it alone.
             type: bool
           state:
             description:
-              - C(present) sets the above and makes it survive reboots, with a systemd unit that runs O(node_pyz).
+              - C(present) sets the above and makes it survive reboots, by a unit that runs O(node_pyz).
               - C(absent) undoes all that was ever set here and removes the unit.
             type: str
             choices: [present, absent]
             default: present
   node_pyz:
-    description: Path of the node program, which settings that survive a reboot need; see M(nodeprep.rack.program).
+    description: Path of the node program (M(nodeprep.rack.program)); settings that survive a reboot need it.
     type: str
     default: /usr/local/lib/nodeprep/node.pyz
   deadline_s:

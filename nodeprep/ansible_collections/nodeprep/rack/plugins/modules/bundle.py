@@ -182,20 +182,23 @@ def _add_programs(bundle, given):
     end = time.monotonic() + given["deadline_s"]
     folder = tempfile.mkdtemp(prefix="nodeprep-evidence-")
     try:
-        smi = os.path.join(folder, "nvidia-smi-q.txt")
-        _add_program(bundle, given["root"], ["nvidia-smi", "-q"], smi, "nvidia-smi-q.txt", end)
+        _add_program(
+            bundle, given["root"], end, ["nvidia-smi", "-q"], os.path.join(folder, "nvidia-smi-q.txt")
+        )
         # The script adds .gz to the name by itself.
         report = os.path.join(folder, "nvidia-bug-report.log")
         command = ["nvidia-bug-report.sh", "--safe-mode", "--output-file", report]
         if given["bug_report"]:
-            _add_program(bundle, given["root"], command, report + ".gz", "nvidia-bug-report.log.gz", end)
+            _add_program(bundle, given["root"], end, command, report + ".gz")
         else:
-            bundle.miss("nvidia-bug-report.log.gz", "not asked for")
+            bundle.miss(os.path.basename(report) + ".gz", "not asked for")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _add_program(bundle, root, command, result, name, end):
+def _add_program(bundle, root, end, command, result):
+    """Runs a program and adds its result, in the state it is in when the time is up."""
+    name = os.path.basename(result)
     path = shutil.which(command[0], path=None if paths.is_real(root) else paths.under(root, "/usr/bin"))
     if path is None:
         bundle.miss(name, "%s is not installed" % command[0])
@@ -203,13 +206,12 @@ def _add_program(bundle, root, command, result, name, end):
     # The report's own output says what it did; it is not the result.
     output = result if command[0] == "nvidia-smi" else os.devnull
     with open(output, "wb") as file:
-        problem = bounded.run([path] + command[1:], max(1.0, end - time.monotonic()), file)
-    if problem and not (os.path.exists(result) and os.path.getsize(result)):
-        bundle.miss(name, "%s: %s" % (command[0], problem))
-        return
-    bundle.add_file(name, result)
-    if problem:
-        bundle.miss(name + " (complete)", "%s: %s" % (command[0], problem))
+        problem = bounded.run([path, *command[1:]], max(1.0, end - time.monotonic()), file)
+    said = "%s: %s" % (command[0], problem) if problem else ""
+    if os.path.exists(result) and os.path.getsize(result):
+        bundle.add_file(name, result, said)
+    else:
+        bundle.miss(name, said or "%s wrote nothing" % command[0])
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ module: observe
 short_description: Facts of a GPU node in one round trip
 version_added: "0.1.0"
 description:
-  - Reads PCI tree, link and error registers, kernel command line, identity, drivers and GPUs (by NVML) of a node.
-  - Changes nothing. What cannot be read is an error in its place in the facts; the module does not fail for it.
+  - Reads PCI tree, link and error registers, kernel command line, identity, drivers and GPUs (by NVML).
+  - Changes nothing. What cannot be read is an error in its place in the facts and does not fail the module.
   - A hung NVML is given up after O(nvml_deadline_s) and reported as such.
 options:
   root:

@@ -10,13 +10,13 @@ short_description: Start, watch, collect and stop the stress probe
 version_added: "0.1.0"
 description:
   - The probe runs detached, so that a lost connection does not end it.
-  - A probe that failed or died is a result and not a failure of this module, which fails when the probe cannot be
-    started, or when there is nothing to look at.
+  - A probe that failed or died is a result and not a failure of this module, which fails when the probe
+    cannot be started, or when there is nothing to look at.
 options:
   state:
     description:
-      - C(started) starts a probe in O(job_dir). One that runs there is left as it is, one that ended is replaced,
-        and one that runs in another folder beside it is a failure.
+      - C(started) starts a probe in O(job_dir). One that runs there is left as it is, one that ended is
+        replaced, and one that runs in another folder beside it is a failure.
       - C(polled) waits up to O(wait_s) for news and returns the progress lines since the last poll.
       - C(collected) packs the results into one archive.
       - C(stopped) ends the probe; it then writes its result as interrupted.
@@ -33,8 +33,8 @@ options:
     default: /
   python:
     description: >-
-      Python with torch. Empty takes the one of the role probe_runtime when it is there, else the one that runs this
-      module.
+      Python with torch. Empty takes the one of the role probe_runtime when it is there, else the one that
+      runs this module.
     type: str
     default: ""
   program:

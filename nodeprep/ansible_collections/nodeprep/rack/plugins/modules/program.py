@@ -8,8 +8,8 @@ module: program
 short_description: Put one of nodeprep's single-file programs on a node
 version_added: "0.1.0"
 description:
-  - Builds the program from the nodeprep that runs on the controller and copies it when the node has another one.
-  - The file is a Python zip application with the same bytes wherever it is built, so its SHA-256 names its content.
+  - Builds the program from the nodeprep that runs on the controller, and copies it when the node has another.
+  - The file is a Python zip application with the same bytes wherever it is built.
   - The folder of O(dest) is made when it is missing.
 options:
   name:

@@ -9,8 +9,8 @@ short_description: Bring an archive from a node and unpack it on the controller
 version_added: "0.1.0"
 description:
   - Fetches a tar.gz and unpacks it into a folder of the controller, which it replaces as a whole.
-  - What a node sends is not trusted. Links, devices, paths that lead out of the folder and archives that unpack to
-    more than O(max_bytes) are refused.
+  - What a node sends is not trusted. Links, devices, paths that lead out of the folder and archives that
+    unpack to more than O(max_bytes) are refused.
 options:
   src:
     description: Path of the archive on the node.
