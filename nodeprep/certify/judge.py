@@ -7,7 +7,7 @@ inconclusive. Only else: certified.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
@@ -60,12 +60,23 @@ def judge(
     context = Context(
         spec=spec, before=before, after=after, probe=probe, probe_absent_reason=probe_absent_reason
     )
-    expected = [check.id for check in all_checks().values() if check.phase in phases]
-    return conclude(context, evaluate(context, phases), expected=expected, under_load="load" in phases)
+    asked = [check for check in all_checks().values() if check.phase in phases]
+    return conclude(
+        context,
+        evaluate(context, phases),
+        expected=[check.id for check in asked],
+        under_load="load" in phases,
+        explains={check.id: check.explains for check in asked},
+    )
 
 
 def conclude(
-    context: Context, results: Sequence[CheckResult], *, expected: Collection[str], under_load: bool
+    context: Context,
+    results: Sequence[CheckResult],
+    *,
+    expected: Collection[str],
+    under_load: bool,
+    explains: Mapping[str, Collection[str]] | None = None,
 ) -> Judgement:
     """The verdict over results that are there already.
 
@@ -74,10 +85,11 @@ def conclude(
         results: Of the checks, unwaived.
         expected: Ids that must each have answered.
         under_load: Whether a certificate is asked for, which needs the probe and facts after it.
+        explains: Check to the checks that fail because of it, for the order of the reasons.
     """
     silent = [_silent(check) for check in expected if all(result.id != check for result in results)]
     checks = (*(_waived(_named(result), context.spec) for result in results), *silent)
-    failed = [_line(result) for result in checks if result.status == "FAIL"]
+    failed = [_line(result) for result in _causes_first(checks, explains or {})]
     unread = [_line(result) for result in checks if result.status == "ERROR"]
     gaps = list(_gaps(context, checks, under_load=under_load))
     reasons = (*failed, *unread, *gaps, *_lapsed(context.spec, checks))
@@ -88,6 +100,21 @@ def conclude(
         reasons=tuple(dict.fromkeys(reasons)),
         simulated=_simulated(context),
     )
+
+
+def _causes_first(
+    checks: Sequence[CheckResult], explains: Mapping[str, Collection[str]]
+) -> Iterator[CheckResult]:
+    """The failed results; what another of them explains comes last."""
+    failed = [result for result in checks if result.status == "FAIL"]
+
+    def is_explained(result: CheckResult) -> bool:
+        return any(
+            result.id in explains.get(other.id, ()) and other.subject in (result.subject, "node")
+            for other in failed
+        )
+
+    return iter(sorted(failed, key=is_explained))
 
 
 def _silent(check: str) -> CheckResult:

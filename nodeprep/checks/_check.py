@@ -43,6 +43,8 @@ class Check:
         id: The file's name; also docs/checks/ID.md and tests/cases/checks/ID/.
         title: Half a sentence for tables.
         phase: "static" needs facts only and runs in `verify`; "load" needs the probe.
+        explains: Checks that fail as a consequence when this one fails on the same subject. They are
+            told after it, so that the first reason of a verdict is the cause.
         evaluate: Yields one result a subject. Raise Unreadable (Reading.require does) for what
             could not be read: it becomes an ERROR on the node. Yield at least one result.
         tolerates: Readings that may be "not supported" without spoiling a pass, as shell patterns
@@ -55,6 +57,7 @@ class Check:
     title: str
     phase: CheckPhase
     evaluate: Callable[[Context], Iterator[CheckResult]]
+    explains: tuple[str, ...] = ()
     tolerates: Mapping[str, str] = field(default_factory=dict)
 
     def result(

@@ -71,4 +71,5 @@ CHECK = Check(
     title="no failing clock reason under load",
     phase="load",
     evaluate=evaluate,
+    explains=("probe_performance", "probe_power"),
 )

@@ -76,4 +76,5 @@ CHECK = Check(
     title="every GPU is on the PCI bus and in NVML",
     phase="static",
     evaluate=evaluate,
+    explains=("gpu_survived_load", "probe_completed"),
 )

@@ -62,4 +62,5 @@ CHECK = Check(
     title="PCIe links run at the wanted generation under load",
     phase="load",
     evaluate=evaluate,
+    explains=("copy_bandwidth",),
 )

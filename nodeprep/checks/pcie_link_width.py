@@ -52,4 +52,5 @@ CHECK = Check(
     title="PCIe links came up with all lanes",
     phase="static",
     evaluate=evaluate,
+    explains=("pcie_link_width_load", "copy_bandwidth"),
 )

@@ -58,4 +58,5 @@ CHECK = Check(
     title="PCIe links keep all lanes under load",
     phase="load",
     evaluate=evaluate,
+    explains=("copy_bandwidth",),
 )

@@ -74,6 +74,7 @@ CHECK = Check(
     title="power limit requested = enforced = wanted",
     phase="static",
     evaluate=evaluate,
+    explains=("probe_power", "probe_performance"),
     tolerates={
         "nvml/gpus/*/power/requested_w": "older drivers lack field 192; the management limit stands in for it"
     },

@@ -74,6 +74,7 @@ CHECK = Check(
     title="temperature margin under load",
     phase="load",
     evaluate=evaluate,
+    explains=("clock_reasons_load", "probe_performance"),
     tolerates={
         "gpus/*/telemetry/margin_c": "older parts have no T.Limit; absolute degrees are compared instead",
         "gpus/*/telemetry/memory_temperature_c": "not every part measures its memory",

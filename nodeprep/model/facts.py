@@ -222,7 +222,9 @@ class Driver:
     persistenced_running: Reading[bool]
     persistenced_no_persistence_mode: Reading[bool]
     """The running daemon was started with --no-persistence-mode (Ubuntu's packaged unit does)."""
-    gpu_power_unit: Reading[GpuPowerUnit] = Reading.error("not looked for by the node code that wrote this")
+    gpu_power_unit: Reading[GpuPowerUnit] = field(
+        default=Reading("error", detail="not looked for by the node code that wrote this")
+    )
     """not_supported where systemd does not run: nothing of nodeprep's can then act at boot."""
 
 

@@ -123,8 +123,10 @@ def no_driver(machine: Machine, index: int) -> Diagnosed:  # noqa: ARG001 - of t
         lambda device: device.vendor_id == "10de", driver=""
     )
     machine = dataclasses.replace(machine, description=bare, gpus=None)
-    return _inconclusive(
+    return _rejected(
         machine,
+        # Of GPUs nothing is known; but that no limit could be set, and so none comes back, is.
+        _fail("power_boot", "node", "at boot"),
         _error("gpu_presence", "*", "library"),
         _error("driver_match", "node", "no NVIDIA"),
         _error("*", "*", "library", required=False),
@@ -272,6 +274,8 @@ def power_capped(machine: Machine, index: int) -> Diagnosed:
     return _rejected(
         machine,
         _fail("power_limit", address, "500"),
+        # A limit that is not obeyed is no success, so it was not made to come back at boot either.
+        _fail("power_boot", "node", required=False),
         _fail("probe_performance", address, required=False),
     )
 

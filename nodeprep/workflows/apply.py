@@ -130,7 +130,8 @@ def _judge(session: Session, host: str, before: Plan, facts: NodeFacts, outcome:
 def _notes(outcome: Outcome) -> Iterator[str]:
     power = outcome.data.get("gpu_power") or {}
     if power and not power.get("persisted"):
-        yield f"the GPU settings will not survive a reboot: {power.get('persisted_reason') or 'no reason given'}"
+        why = power.get("persisted_reason") or "no reason given"
+        yield f"the GPU settings will not survive a reboot: {why}"
 
 
 def _result(host: str, before: Plan, state: Any, **more: Any) -> Application:

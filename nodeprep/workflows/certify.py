@@ -13,8 +13,9 @@ from nodeprep.certify.certificate import build_certificate
 from nodeprep.certify.judge import judge
 from nodeprep.certify.signing import SigningKey
 from nodeprep.certify.statement import sign_certificate
-from nodeprep.errors import DocumentError, NodeprepError, UsageError
+from nodeprep.errors import DocumentError, NodeprepError, PolicyError, UsageError
 from nodeprep.fleet import Outcome
+from nodeprep.knobs import build_plan
 from nodeprep.model.certificate import Certificate
 from nodeprep.model.codec import decode, digest
 from nodeprep.model.facts import NodeFacts
@@ -76,6 +77,9 @@ def certify(session: Session, options: CertifyOptions) -> Mapping[str, Certified
     before = session.observe(session.hosts, label="before").facts
     keys.open_for(before.values())
 
+    for facts in before.values():
+        _save_plan(session, facts)
+
     reasons = {host: _why_not_to_probe(facts) for host, facts in before.items()}
     probed = {host: Probed(absent_reason=why) for host, why in reasons.items() if why}
     to_probe = [host for host, why in reasons.items() if not why]
@@ -131,6 +135,14 @@ def _asked(session: Session, host: str, options: CertifyOptions) -> _Asked:
     workload = load_workload(options.workload or policy.workload)
     name = workload if isinstance(workload, str) else str(workload["name"])
     return _Asked(level=level, workload=workload, workload_name=name, inject=options.inject)
+
+
+def _save_plan(session: Session, facts: NodeFacts) -> None:
+    """What differs from the policy goes into the report; the checks judge it, this explains it."""
+    try:
+        session.save(f"plan/{facts.host}.json", build_plan(session.spec(facts), facts))
+    except PolicyError as error:
+        session.record(facts.host, "plan", "failed", error=error.message, hint=error.hint)
 
 
 def _why_not_to_probe(facts: NodeFacts) -> str:

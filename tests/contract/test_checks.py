@@ -167,3 +167,9 @@ def tolerated(check: Check, path: str) -> str | None:
 def needs_readings(check: Check) -> bool:
     # Counts that the probe keeps itself are plain numbers in its result, not readings.
     return check.id != "copy_content"
+
+
+def test_what_a_check_explains_is_a_check() -> None:
+    known = set(all_checks())
+    for check in all_checks().values():
+        assert set(check.explains) <= known - {check.id}

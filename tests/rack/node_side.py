@@ -85,9 +85,7 @@ def judge_node(node: RackNode, probe: ProbeResult) -> Judgement:
 
 def certify_node(node: RackNode, out: Path, *probe_arguments: str) -> Told:
     """Power limit, facts, probe, facts, verdict: what certify does, on one node."""
-    gpu_power.apply(
-        str(node.root), limit="93%", persistence=True, check_mode=False, deadline_s=NVML_DEADLINE_S
-    )
+    set_power_limit(node)
     before, raw = observe_node(node)
     probe, after, absent = None, None, ""
     if before.nvml.gpus.value:

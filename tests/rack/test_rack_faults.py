@@ -13,7 +13,7 @@ from nodeprep.sim.faults import FAULTS
 from nodeprep.sim.rack import RackNode
 
 # The length of the measured part; faults that grow with time have their rates set for it.
-SECONDS = "1.2"
+SECONDS = "0.8"
 
 
 @pytest.mark.parametrize("fault", sorted(FAULTS))

@@ -18,7 +18,7 @@ CAST = list(enumerate(cast(7), start=1))
 )
 def test_the_story_is_told_right(number: int, role: Role, tmp_path: Path) -> None:
     node = build_node(tmp_path / f"node{number:02d}", role)
-    told = certify_node(node, tmp_path / "probe")
+    told = certify_node(node, tmp_path / "probe", "--duration-s", "1.2")
     rack = RackInventory(folder=tmp_path, inventory=tmp_path / "inventory.yml", nodes=(node,))
     (story,) = check_stories(rack, {node.name: told.certificate})
     assert story.told_right, story.detail

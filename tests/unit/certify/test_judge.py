@@ -308,3 +308,17 @@ def test_a_found_flip_is_rejected_by_all_checks(context: Context, probe: Any) ->
     judgement = judge(context.spec, context.before, after=read_on(context), probe=found)
     assert judgement.verdict == "rejected"
     assert judgement.reasons[0].startswith("probe_bitwise 0000:17:00.0: ")
+
+
+def test_the_first_reason_is_the_cause_and_not_its_consequence(context: Context) -> None:
+    results = [
+        result("FAIL", "copies", subject="gpu1"),
+        result("FAIL", "copies", subject="gpu2"),
+        result("FAIL", "width", subject="gpu1"),
+    ]
+    judged = conclude(context, results, expected=(), under_load=False, explains={"width": ("copies",)})
+    assert [reason.split(":")[0] for reason in judged.reasons[:3]] == [
+        "copies gpu2",
+        "width gpu1",
+        "copies gpu1",
+    ]
