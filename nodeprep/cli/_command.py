@@ -116,9 +116,9 @@ def subjects(names: Sequence[str], all_of_them: int) -> str:
     return f"all {len(names)} GPUs" if len(names) == all_of_them else f"{names[0]} and {len(names) - 1} more"
 
 
-def table(title: str, columns: Iterable[str]) -> Table:
+def table(columns: Iterable[str]) -> Table:
     """A table in the house style."""
-    made = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
+    made = Table(header_style="bold", box=None, pad_edge=False)
     for column in columns:
         made.add_column(column, overflow="fold")
     return made

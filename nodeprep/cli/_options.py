@@ -9,7 +9,10 @@ import typer
 
 Hosts = Annotated[
     str | None,
-    typer.Argument(help="Ansible host pattern; all of the inventory by default, localhost without one."),
+    typer.Argument(
+        help="Ansible host pattern (node01,node02 or rack1:!node07); all of the inventory by default, "
+        "localhost without one."
+    ),
 ]
 Inventory = Annotated[
     Path | None,

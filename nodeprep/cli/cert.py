@@ -104,9 +104,8 @@ def drift(
     if not compared.drift.differences:
         out.show(f"{escape(certified.host)}: as certified on {certified.issued}")
         return compared.exit_code
-    table = _command.table(
-        f"{certified.host}: not as certified on {certified.issued}", ("", "what", "certified", "now")
-    )
+    out.show(f"[bold]{escape(certified.host)}[/]: not as certified on {certified.issued}")
+    table = _command.table(("", "what", "certified", "now"))
     for difference in compared.drift.differences:
         table.add_row(difference.kind, difference.key, escape(difference.certified), escape(difference.now))
     out.show(table)

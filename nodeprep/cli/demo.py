@@ -26,9 +26,8 @@ def demo(
     with _command.interrupts(), out.progress(nodes) as shown:
         result = run_demo(output, nodes=nodes, notify=shown)
     out.document(result)
-    table = _command.table(
-        "SIMULATED rack: no real hardware was tested", ("node", "fault", "verdict", "told", "why")
-    )
+    out.show("[bold]SIMULATED rack: no real hardware was tested[/]")
+    table = _command.table(("node", "fault", "verdict", "told", "why"))
     for story in result.stories:
         told = "[green]right[/]" if story.told_right else "[bold red]WRONG[/]"
         table.add_row(story.host, story.fault, story.verdict, told, escape(story.detail))

@@ -20,7 +20,7 @@ def doctor(
     out = Output(json=json, quiet=quiet, verbose=verbose)
     found = run_doctor(Home.from_environment())
     out.document(found)
-    table = _command.table("", ("", "what", "found", "hint"))
+    table = _command.table(("", "what", "found", "hint"))
     for finding in found.findings:
         table.add_row(
             f"[{_STYLE[finding.status]}]{finding.status}[/]", finding.name, finding.detail, finding.hint

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rich.markup import escape
+
 from nodeprep.cli import _command, _options
 from nodeprep.cli._output import Output
 from nodeprep.errors import ExitCode, worst
@@ -33,7 +35,7 @@ def inspect(
     with _command.session(asked, "inspect", out) as session:
         facts = run_inspect(session).facts
         run = session.run_document()
-    code = worst(_command.exit_of(record) for record in run.hosts)
+    code = worst([*map(_command.exit_of, run.hosts), *map(_exit_of_facts, facts.values())])
     if len(run.hosts) == 1:
         out.document(next(iter(facts.values())) if facts else _command.lost_document(run, code))
     else:
@@ -44,15 +46,24 @@ def inspect(
     return code
 
 
+def _exit_of_facts(facts: NodeFacts) -> ExitCode:
+    """A node whose GPUs could not be read was not inspected, whatever else is known of it."""
+    return ExitCode.INCONCLUSIVE if facts.nvml.gpus.value is None else ExitCode.OK
+
+
 def _show(facts: NodeFacts, out: Output) -> None:
     nvml = facts.nvml
     mark = " (simulated)" if facts.simulated else ""
-    table = _command.table(
-        f"{facts.host}{mark}: {facts.dmi.product_name}, kernel {facts.boot.kernel_release}, "
-        f"driver {nvml.driver_version}",
-        ("GPU", "name", "link", "power limit", "persistence", "temperature", "port above"),
+    out.show(
+        f"[bold]{escape(facts.host)}[/]{mark}: {escape(facts.dmi.product_name.value or 'unknown machine')}, "
+        f"kernel {_text(facts.boot.kernel_release)}, NVIDIA driver {_text(facts.driver.nvidia_version)}"
     )
-    for gpu in nvml.gpus.value or nvml.partial:
+    if nvml.gpus.value is None:
+        hint = "nvidia-smi on the node should list its GPUs within seconds; mend the driver first"
+        out.error(f"{facts.host}: GPUs unreadable: {nvml.gpus.detail}", hint)
+    gpus = nvml.gpus.value or nvml.partial
+    table = _command.table(("GPU", "name", "link", "power limit", "persistence", "temperature", "port above"))
+    for gpu in gpus:
         table.add_row(
             gpu.pci_address,
             _text(gpu.name),
@@ -62,9 +73,8 @@ def _show(facts: NodeFacts, out: Output) -> None:
             f"{_text(gpu.temperature.gpu_c)} °C",
             _port_above(facts, gpu.pci_address),
         )
-    out.show(table)
-    if nvml.gpus.value is None:
-        out.error(f"{facts.host}: GPUs unreadable: {nvml.gpus.detail}")
+    if gpus:
+        out.show(table)
     known = {gpu.pci_address for gpu in nvml.gpus.value or ()}
     for path in facts.pci.gpu_paths.value or ():
         if nvml.gpus.value is not None and path.gpu not in known:

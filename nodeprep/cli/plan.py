@@ -61,9 +61,8 @@ def show(plan: Plan, out: Output, *, everything: bool = False) -> None:
     if not shown:
         out.show(f"{escape(plan.host)}{mark}: nothing to change ({len(plan.changes)} settings as wanted)")
         return
-    table = _command.table(
-        f"{plan.host}{mark}: profile {plan.profile}", ("", "knob", "on", "now", "wanted", "why")
-    )
+    out.show(f"[bold]{escape(plan.host)}[/]{mark}: profile {plan.profile}")
+    table = _command.table(("", "knob", "on", "now", "wanted", "why"))
     for group in _alike(shown):
         change = group[0]
         words = change.why if not change.reason else f"{change.why}; {change.reason}"

@@ -11,7 +11,7 @@ from nodeprep.cli import _command, _options
 from nodeprep.cli._output import Output
 from nodeprep.errors import ExitCode, worst
 from nodeprep.model.outputs import VerificationList
-from nodeprep.model.result import CheckResult, Effect, Status, Verdict, Verification
+from nodeprep.model.result import CheckResult, Effect, Scalar, Status, Verdict, Verification
 from nodeprep.workflows.verify import verify as run_verify
 
 EXIT_OF_VERDICT: dict[Verdict, ExitCode] = {
@@ -25,6 +25,7 @@ _EXIT_OF_EFFECT: dict[Effect, ExitCode] = {
     "inconclusive": ExitCode.INCONCLUSIVE,
 }
 _STYLE = {"PASS": "green", "FAIL": "bold red", "ERROR": "magenta", "SKIPPED": "dim"}
+_MAX_VALUE = 48
 _ORDER: dict[Status, int] = {"FAIL": 0, "ERROR": 1, "SKIPPED": 2, "PASS": 3}
 
 
@@ -79,15 +80,15 @@ def show_checks(title: str, checks: Sequence[CheckResult], out: Output, *, every
     )
     if not shown:
         return
-    table = _command.table("", ("", "check", "on", "measured", "limit", "why"))
+    table = _command.table(("", "check", "on", "measured", "limit", "why"))
     for group in _alike(shown):
         check = group[0]
         table.add_row(
             f"[{_STYLE[check.status]}]{check.status}[/]",
             _few([each.id for each in group]),
             _few([each.subject for each in group]),
-            "" if check.measured is None else escape(f"{check.measured} {check.unit}".strip()),
-            "" if check.limit is None else escape(f"{check.limit} {check.unit}".strip()),
+            _value(check.measured, check.unit),
+            _value(check.limit, check.unit),
             escape(check.reason),
         )
     out.show(table)
@@ -95,7 +96,7 @@ def show_checks(title: str, checks: Sequence[CheckResult], out: Output, *, every
 
 def show_summary(rows: Sequence[tuple[str, str, Sequence[str]]], out: Output) -> None:
     """Many hosts in one line each: host, verdict, why."""
-    table = _command.table("", ("host", "verdict", "why"))
+    table = _command.table(("host", "verdict", "why"))
     for host, verdict, reasons in rows:
         more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
         table.add_row(host, verdict, escape(reasons[0] + more) if reasons else "")
@@ -112,6 +113,12 @@ def _alike(checks: Sequence[CheckResult]) -> list[list[CheckResult]]:
         key = (check.status, check.reason, check.measured, check.limit, check.unit)
         groups.setdefault(key, []).append(check)
     return list(groups.values())
+
+
+def _value(value: Scalar | None, unit: str) -> str:
+    """A measured value or limit; a whole command line is told by the reason, not by its column."""
+    text = "" if value is None else f"{value} {unit}".strip()
+    return escape(text if len(text) <= _MAX_VALUE else text[: _MAX_VALUE - 3] + "...")
 
 
 def _few(names: Sequence[str]) -> str:

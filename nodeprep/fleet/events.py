@@ -22,7 +22,8 @@ _GUIDES = (
         "host key verification failed",
         "connect once by hand and accept the key, or add it with ssh-keyscan; checking stays on",
     ),
-    ("permission denied", "check ansible_user and the ssh key: `ssh USER@HOST true` must succeed"),
+    ("errno 13", "this needs root: connect as root, or add --become"),
+    ("permission denied (", "check ansible_user and the ssh key: `ssh USER@HOST true` must succeed"),
     ("missing sudo password", "ask for it with --ask-become-pass"),
     ("incorrect sudo password", "the sudo password was refused; try --ask-become-pass again"),
     ("a password is required", "ask for it with --ask-become-pass"),
@@ -118,6 +119,9 @@ class Tally:
         result: Mapping[str, Any] = data.get("res") or {}
         if kind == "runner_on_start":
             host.last_task = task
+            if host.ended == "unreachable":
+                # The playbook does not give this host up; what comes next decides.
+                host.ended = None
             return FleetEvent(name, "task", task)
         if kind in ("runner_on_ok", "runner_retry", "runner_on_failed", "runner_item_on_ok"):
             _merge(host.data, result.get(RESULT_KEY))
@@ -149,7 +153,7 @@ class Tally:
     def _take_record(self, name: str, host: _Host, record: Mapping[str, Any]) -> FleetEvent:
         host.ended = "failed" if record.get("state") == "failed" else "done"
         host.error = str(record.get("error") or "")
-        host.hint = str(record.get("hint") or "")
+        host.hint = str(record.get("hint") or _guide(host.error))
         if host.ended == "failed":
             return FleetEvent(name, "failed", host.error)
         return FleetEvent(name, "done", f"{self._phase} done")
