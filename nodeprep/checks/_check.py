@@ -123,5 +123,5 @@ class Check:
         except Exception as error:  # a broken check must not pass, nor hide the others
             results.append(self.result("ERROR", "node", f"the check itself failed: {error!r}"))
         if not results:
-            results.append(self.result("ERROR", "node", "there was nothing to look at: no GPU of which it could be said"))
+            results.append(self.result("ERROR", "node", "there was nothing to look at, so nothing is known"))
         return tuple(results)

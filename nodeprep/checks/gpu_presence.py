@@ -28,6 +28,16 @@ def evaluate(context: Context) -> Iterator[CheckResult]:
                 evidence=("facts.before#/nvml/gpus",),
             )
         return
+    for words in context.before.nvml.lost:
+        yield CHECK.result(
+            "FAIL",
+            words.partition(": ")[0].removeprefix("GPU "),
+            f"NVML says that a GPU is lost: {words}",
+            measured="lost",
+            limit="answers",
+            source="NVML of this node",
+            evidence=("facts.before#/nvml/lost",),
+        )
     for address in sorted(on_pci.keys() - in_nvml.keys()):
         yield CHECK.result(
             "FAIL",

@@ -19,6 +19,8 @@ def evaluate(context: Context) -> Iterator[CheckResult]:
         yield CHECK.result("SKIPPED", "node", "the policy names no power limit, so a reboot loses none")
         return
     which = latest(context)
+    # At boot the unit sets limits through NVML; where that does not answer now, nothing is shown.
+    facts(context, which).nvml.gpus.require("the GPU list of NVML")
     unit = facts(context, which).driver.gpu_power_unit.require("what sets GPU power at boot")
     held = unit.enabled and unit.limit == wanted
     yield CHECK.result(

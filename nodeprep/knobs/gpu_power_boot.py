@@ -33,6 +33,10 @@ def _plan(spec: NodeSpec, facts: NodeFacts) -> Iterator[Change]:
             risks=_RISKS if status == "change" else (),
         )
 
+    if facts.nvml.gpus.value is None:
+        # Writing goes through NVML: a driver that does not answer is not asked to change anything.
+        yield change("unknown", "unreadable", f"the GPUs could not be read: {facts.nvml.gpus.detail}")
+        return
     if unit.value is None:
         status: Literal["unsupported", "unknown"] = (
             "unsupported" if unit.state == "not_supported" else "unknown"

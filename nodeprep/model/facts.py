@@ -443,6 +443,9 @@ class Nvml:
 
     `gpus` is an error when NVML hung or did not start; the text names the call it hung in. GPUs
     that were complete by then are kept in `partial` as evidence, never as the list.
+
+    `lost` are NVML's words on GPUs it answers "GPU is lost" for. One that it cannot open any more has
+    no address left and is not in `gpus`.
     """
 
     driver_version: Reading[str]
@@ -450,6 +453,7 @@ class Nvml:
     cuda_version: Reading[str]
     gpus: Reading[tuple[Gpu, ...]]
     partial: tuple[Gpu, ...] = ()
+    lost: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

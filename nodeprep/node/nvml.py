@@ -61,21 +61,28 @@ def _observe_gpu(calls: Calls, pipe: Pipe, index: int) -> None:
         step = "nvmlDeviceGetPciInfo_v3"
         address, device_id = nvml_gpu.pci_info(nameless, handle)
     except Exception as error:
-        # One lost GPU must not hide the others; without an address it cannot stand in the list.
-        pipe.report(broken=f"GPU index {index}: {describe(calls.pynvml, step, error)}")
+        # One GPU that cannot be opened must not hide the others. That it is lost is an answer; any
+        # other failure leaves open what this GPU is, and so the list is no list.
+        words = f"GPU index {index}: {describe(calls.pynvml, step, error)}"
+        is_lost = nameless.is_code(error, "GPU_IS_LOST")
+        pipe.report(**{"lost" if is_lost else "broken": words})
         return
     named = Calls(calls.pynvml, pipe, address)
     pipe.report(gpu=nvml_gpu.collect(named, handle, index, address, device_id))
+    if named.lost:
+        pipe.report(lost=f"GPU {address}: {named.lost}")
 
 
 def _document(outcome: Outcome) -> dict[str, Any]:
     system: dict[str, Reading] = {}
     gpus: list[dict[str, Any]] = []
     problems: list[str] = []
+    lost: list[str] = []
     for message in outcome.messages:
         system.update(message.get("system", {}))
         gpus.extend([message["gpu"]] if "gpu" in message else [])
         problems.extend([message["broken"]] if "broken" in message else [])
+        lost.extend([message["lost"]] if "lost" in message else [])
     problems.extend([outcome.failure] if outcome.failure else [])
     why = "; ".join(problems)
     unread = reading.error(why or "NVML gave no version")
@@ -85,4 +92,5 @@ def _document(outcome: Outcome) -> dict[str, Any]:
         "cuda_version": system.get("cuda_version", unread),
         "gpus": reading.error(why) if problems else reading.ok(gpus),
         "partial": gpus if problems else [],
+        "lost": lost,
     }

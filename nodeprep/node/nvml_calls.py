@@ -56,6 +56,8 @@ class Calls:
     def __init__(self, pynvml: Any, marks: Marks, subject: str = "") -> None:
         self.pynvml = pynvml
         self.subject = subject
+        # What NVML said when it first answered "GPU is lost", "" as long as it has not.
+        self.lost = ""
         self._marks = marks
 
     def call(self, function: str, *args: Any) -> Any:
@@ -78,6 +80,8 @@ class Calls:
     def failed(self, function: str, error: Exception) -> Reading:
         """What an exception of a call means."""
         code = error_code(self.pynvml, error)
+        if code == self.pynvml.NVML_ERROR_GPU_IS_LOST and not self.lost:
+            self.lost = describe(self.pynvml, function, error)
         if code == self.pynvml.NVML_ERROR_NOT_SUPPORTED:
             return reading.not_supported(f"{function}: Not Supported")
         if code == self.pynvml.NVML_ERROR_FUNCTION_NOT_FOUND and function in OLDER_DRIVERS_LACK:

@@ -67,7 +67,7 @@ def collect(
             "since": since,
             **part(kernel_log.FIELDS, kernel_log.since_cursor, since, this_boot["boot_id"], records),
         },
-        "nvml": {"partial": [], **part(NVML_FIELDS, nvml.collect, root, nvml_deadline_s)},
+        "nvml": {"partial": [], "lost": [], **part(NVML_FIELDS, nvml.collect, root, nvml_deadline_s)},
     }
     facts["collector"] = {
         "version": VERSION,

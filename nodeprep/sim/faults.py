@@ -103,7 +103,7 @@ def gpu_missing_in_nvml(machine: Machine, index: int) -> Diagnosed:
     return _rejected(machine, _fail("gpu_presence", address, "NVML"))
 
 
-@_named("an NVML that never answers")
+@_named("an NVML that hangs")
 def nvml_hang(machine: Machine, index: int) -> Diagnosed:
     """The firmware of one GPU stopped answering: nothing is known, so nothing may be concluded."""
     hung = machine.with_gpu_fault(index, hardware.hang("nvmlDeviceGetPowerUsage"))
@@ -123,10 +123,8 @@ def no_driver(machine: Machine, index: int) -> Diagnosed:  # noqa: ARG001 - of t
         lambda device: device.vendor_id == "10de", driver=""
     )
     machine = dataclasses.replace(machine, description=bare, gpus=None)
-    return _rejected(
+    return _inconclusive(
         machine,
-        # Of GPUs nothing is known; but that no limit could be set, and so none comes back, is.
-        _fail("power_boot", "node", "at boot"),
         _error("gpu_presence", "*", "library"),
         _error("driver_match", "node", "no NVIDIA"),
         _error("*", "*", "library", required=False),

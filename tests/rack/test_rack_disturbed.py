@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 from commands import Cli
-from node_side import certify_node, judge_node, observe_node, probe_command
+from node_side import certify_node, judge_node, observe_node, probe_command, set_power_limit
 
 from nodeprep.certify.statement import read_unverified
 from nodeprep.model.codec import decode
@@ -189,7 +189,7 @@ def test_ctrl_c_ends_certify_at_once_and_the_load_with_it(cli: Cli, rack: RackIn
 
 
 def test_a_probe_killed_under_certify_is_inconclusive_with_a_reason(cli: Cli, rack: RackInventory) -> None:
-    cli("apply", "--yes", "-q", "-i", rack.inventory)
+    set_power_limit(rack.nodes[0])
     root = rack.nodes[0].root
     certify = cli.start(
         "certify", "--level", "extended", "-i", rack.inventory, "-o", rack.folder / "run", "--json"

@@ -33,7 +33,7 @@ def test_a_broken_check_is_an_error_and_keeps_what_it_had_found() -> None:
 
 def test_a_check_that_looks_at_nothing_is_an_error() -> None:
     (result,) = check_of(lambda _: iter(())).run(HEALTHY)
-    assert (result.status, result.reason) == ("ERROR", "the check looked at nothing")
+    assert (result.status, result.reason) == ("ERROR", "there was nothing to look at, so nothing is known")
 
 
 def test_an_unreadable_value_is_an_error_in_its_own_words() -> None:

@@ -56,6 +56,14 @@ def test_unreachable_is_a_state_of_its_own() -> None:
     assert "ssh HOST" in lost.hint
 
 
+def test_a_host_that_is_spoken_to_again_is_not_given_up() -> None:
+    lost = event("runner_on_unreachable", res={"msg": "Connection reset"})
+    again = event("runner_on_start", task="Wait for the node to come back")
+    assert outcome(lost, again, record()).state == "done"
+    assert outcome(lost, again, lost).state == "unreachable"
+    assert outcome(lost, again).state == "failed"
+
+
 @pytest.mark.parametrize(
     ("said", "hint"),
     [
@@ -63,6 +71,7 @@ def test_unreachable_is_a_state_of_its_own() -> None:
         ("root@n1: Permission denied (publickey).", "ansible_user"),
         ("Missing sudo password", "--ask-become-pass"),
         ("write: No space left on device", "disk is full"),
+        ("cannot make /var/lib/x: [Errno 13] Permission denied", "--become"),
     ],
 )
 def test_known_failures_have_a_hint(said: str, hint: str) -> None:

@@ -158,11 +158,24 @@ def test_a_hung_child_is_gone_afterwards(tmp_path: Path) -> None:
 def test_a_gpu_without_a_handle_does_not_hide_the_others(tmp_path: Path) -> None:
     lost = hardware.call_error("nvmlDeviceGetHandleByIndex_v2", 15)
     found = observe(root_with(tmp_path, gpu(FIRST), gpu(SECOND, lost), gpu(THIRD)))
+    assert [one.pci_address for one in found.gpus.value or ()] == [FIRST, THIRD]
+    assert len(found.lost) == 1
+    assert found.lost[0].startswith("GPU index 1: nvmlDeviceGetHandleByIndex: GPU is lost (NVML error 15)")
+
+
+def test_a_gpu_that_cannot_be_opened_for_another_reason_leaves_no_list(tmp_path: Path) -> None:
+    refused = hardware.call_error("nvmlDeviceGetHandleByIndex_v2", 4)
+    found = observe(root_with(tmp_path, gpu(FIRST), gpu(SECOND, refused), gpu(THIRD)))
     assert found.gpus.state == "error"
-    assert found.gpus.detail.startswith(
-        "GPU index 1: nvmlDeviceGetHandleByIndex: GPU is lost (NVML error 15)"
-    )
+    assert "GPU index 1" in found.gpus.detail
     assert [one.pci_address for one in found.partial] == [FIRST, THIRD]
+    assert found.lost == ()
+
+
+def test_a_gpu_that_says_it_is_lost_is_named(tmp_path: Path) -> None:
+    fault = hardware.call_error("nvmlDeviceGetPowerUsage", 15)
+    found = observe(root_with(tmp_path, gpu(FIRST), gpu(SECOND, fault)))
+    assert [words.split(": ")[0] for words in found.lost] == [f"GPU {SECOND}"]
 
 
 def test_a_call_that_fails_is_an_error_of_its_fact_alone(tmp_path: Path) -> None:
