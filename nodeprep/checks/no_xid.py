@@ -96,4 +96,5 @@ CHECK = Check(
     title="no Xid or fatal PCIe message during the load",
     phase="load",
     evaluate=evaluate,
+    explains=("gpu_survived_load", "probe_completed"),
 )

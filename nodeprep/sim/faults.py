@@ -152,8 +152,9 @@ def xid79_under_load(machine: Machine, index: int) -> Diagnosed:
     return _rejected(
         machine,
         _fail("no_xid", address, "79"),
-        _error("*", "*", "lost", required=False),
-        gaps=("lost",),
+        _fail("gpu_survived_load", address, "fell off"),
+        _error("*", address, required=False),
+        gaps=("changed during the run",),
     )
 
 

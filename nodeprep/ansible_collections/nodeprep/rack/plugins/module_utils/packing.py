@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
@@ -102,7 +103,10 @@ class Bundle:
 
     def abandon(self):
         """Removes what was written; safe after `close`."""
-        self._file.close()
+        for file in (self._tar, self._file):
+            # Ending the archive writes; on a full disk that fails, and the file goes all the same.
+            with contextlib.suppress(OSError):
+                file.close()
         if os.path.exists(self._partial):
             os.unlink(self._partial)
 
