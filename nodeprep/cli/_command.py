@@ -1,16 +1,18 @@
 """What every command over hosts does before and after its own work."""
 
-from __future__ import annotations
-
+import functools
 import getpass
+import inspect
 import signal
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any, get_type_hints
 
 from rich.table import Table
 
+from nodeprep.cli import _options
 from nodeprep.cli._output import Output
 from nodeprep.errors import ExitCode, Interrupted
 from nodeprep.model.outputs import ErrorDocument
@@ -29,6 +31,46 @@ _EXIT_OF_STATE: dict[HostState, ExitCode] = {
 }
 
 
+def over_hosts(command: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
+    """Gives a command the options that every command over hosts has.
+
+    The command takes `asked: Request` and `out: Output` first, then options of its own.
+    """
+    own = list(inspect.signature(command).parameters.values())[2:]
+    hints = get_type_hints(command, include_extras=True)
+    shared = inspect.signature(_shared).parameters.values()
+    keyword = inspect.Parameter.KEYWORD_ONLY
+
+    @functools.wraps(command)
+    def run(**given: Any) -> ExitCode:
+        mine = {parameter.name: given.pop(parameter.name) for parameter in own}
+        out = Output(json=given.pop("json"), quiet=given.pop("quiet"), verbose=given.pop("verbose"))
+        return command(request(**given), out, **mine)
+
+    parameters = [
+        *(parameter.replace(kind=keyword) for parameter in shared),
+        *(parameter.replace(kind=keyword, annotation=hints[parameter.name]) for parameter in own),
+    ]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def _shared(
+    hosts: _options.Hosts = None,
+    inventory: _options.Inventory = None,
+    policy: _options.PolicyFile = None,
+    output: _options.OutputFolder = None,
+    become: _options.Become = False,
+    ask_become_pass: _options.AskBecomePass = False,
+    forks: _options.Forks = 25,
+    json: _options.Json = False,
+    quiet: _options.Quiet = False,
+    verbose: _options.Verbose = False,
+) -> None:
+    """The options themselves; only its signature is used."""
+
+
 def request(
     hosts: str | None,
     inventory: Path | None,
@@ -39,7 +81,7 @@ def request(
     ask_become_pass: bool,
     forks: int,
 ) -> Request:
-    """The options of a command as a Request; asks for the sudo password when told to."""
+    """The options as a Request; asks for the sudo password when told to."""
     passwords: dict[str, str] = {}
     if ask_become_pass:
         # The pattern is what Ansible prints; the answer goes to its terminal, not to argv or a file.

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from nodeprep.cli import _command, _options
+from nodeprep.cli import _command
 from nodeprep.cli._output import Output
 from nodeprep.cli.plan import exit_of_plan, show
 from nodeprep.errors import ExitCode, UsageError, worst
@@ -15,16 +15,13 @@ from nodeprep.model.outputs import Application, ApplicationList
 from nodeprep.workflows.apply import Budget
 from nodeprep.workflows.apply import apply as run_apply
 from nodeprep.workflows.plan import plan as run_plan
+from nodeprep.workflows.session import Request
 
 
+@_command.over_hosts
 def apply(
-    hosts: _options.Hosts = None,
-    inventory: _options.Inventory = None,
-    policy: _options.PolicyFile = None,
-    output: _options.OutputFolder = None,
-    become: _options.Become = False,
-    ask_become_pass: _options.AskBecomePass = False,
-    forks: _options.Forks = 25,
+    asked: Request,
+    out: Output,
     batch: Annotated[
         str | None, typer.Option("--batch", help="Hosts at a time: a number or a percentage.")
     ] = None,
@@ -33,16 +30,9 @@ def apply(
         typer.Option("--max-failed", help="Stop starting hosts after this many lost ones: number or %."),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before writing.")] = False,
-    json: _options.Json = False,
-    quiet: _options.Quiet = False,
-    verbose: _options.Verbose = False,
 ) -> ExitCode:
     """Bring nodes to what the policy wants, and look again whether it took effect."""
-    out = Output(json=json, quiet=quiet, verbose=verbose)
-    asked = _command.request(
-        hosts, inventory, policy, output, become=become, ask_become_pass=ask_become_pass, forks=forks
-    )
-    if not yes and (json or not sys.stdin.isatty()):
+    if not yes and (out.json or not sys.stdin.isatty()):
         raise UsageError("apply asks before it writes, and nobody is there to answer", hint="add --yes")
     with _command.session(asked, "apply", out, live=yes) as session:
         plans = run_plan(session)

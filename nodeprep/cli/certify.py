@@ -15,13 +15,13 @@ from nodeprep.errors import ExitCode, worst
 from nodeprep.model.outputs import CertificateList
 from nodeprep.workflows.certify import Certified, CertifyOptions
 from nodeprep.workflows.certify import certify as run_certify
+from nodeprep.workflows.session import Request
 
 
+@_command.over_hosts
 def certify(
-    hosts: _options.Hosts = None,
-    inventory: _options.Inventory = None,
-    policy: _options.PolicyFile = None,
-    output: _options.OutputFolder = None,
+    asked: Request,
+    out: Output,
     level: Annotated[
         Literal["quick", "standard", "extended", "soak"] | None,
         typer.Option("--level", help="quick: a minute; standard: ten; extended: two hours."),
@@ -37,18 +37,8 @@ def certify(
         ),
     ] = "",
     key: _options.Key = None,
-    become: _options.Become = False,
-    ask_become_pass: _options.AskBecomePass = False,
-    forks: _options.Forks = 25,
-    json: _options.Json = False,
-    quiet: _options.Quiet = False,
-    verbose: _options.Verbose = False,
 ) -> ExitCode:
     """Load each node, judge it, and sign what was found."""
-    out = Output(json=json, quiet=quiet, verbose=verbose)
-    asked = _command.request(
-        hosts, inventory, policy, output, become=become, ask_become_pass=ask_become_pass, forks=forks
-    )
     with _command.session(asked, "certify", out) as session:
         certified = run_certify(
             session, CertifyOptions(level=level, workload=workload, inject=inject, key=key)
@@ -67,7 +57,7 @@ def certify(
         out.document(
             CertificateList(run=run, hosts={host: each.envelope for host, each in certified.items()})
         )
-    if len(run.hosts) > 1 and not verbose:
+    if len(run.hosts) > 1 and not out.verbose:
         show_summary(
             [
                 (_name(each), each.certificate.verdict, each.certificate.reasons)
@@ -77,7 +67,7 @@ def certify(
         )
     else:
         for each in certified.values():
-            _show(each, out, everything=verbose)
+            _show(each, out, everything=out.verbose)
     _command.explain_lost(run, out, having=tuple(certified))
     for record in run.hosts:
         if record.host in certified and record.hint:

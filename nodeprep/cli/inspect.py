@@ -6,32 +6,22 @@ from typing import Any
 
 from rich.markup import escape
 
-from nodeprep.cli import _command, _options
+from nodeprep.cli import _command
 from nodeprep.cli._output import Output
 from nodeprep.errors import ExitCode, worst
 from nodeprep.model.facts import NodeFacts
 from nodeprep.model.outputs import FactsList
 from nodeprep.model.reading import Reading
 from nodeprep.workflows.inspect import inspect as run_inspect
+from nodeprep.workflows.session import Request
 
 
+@_command.over_hosts
 def inspect(
-    hosts: _options.Hosts = None,
-    inventory: _options.Inventory = None,
-    policy: _options.PolicyFile = None,
-    output: _options.OutputFolder = None,
-    become: _options.Become = False,
-    ask_become_pass: _options.AskBecomePass = False,
-    forks: _options.Forks = 25,
-    json: _options.Json = False,
-    quiet: _options.Quiet = False,
-    verbose: _options.Verbose = False,
+    asked: Request,
+    out: Output,
 ) -> ExitCode:
     """Show what each node really is: PCI tree, GPUs, kernel, firmware. Changes nothing."""
-    out = Output(json=json, quiet=quiet, verbose=verbose)
-    asked = _command.request(
-        hosts, inventory, policy, output, become=become, ask_become_pass=ask_become_pass, forks=forks
-    )
     with _command.session(asked, "inspect", out) as session:
         facts = run_inspect(session).facts
         run = session.run_document()

@@ -6,33 +6,23 @@ from collections.abc import Sequence
 
 from rich.markup import escape
 
-from nodeprep.cli import _command, _options
+from nodeprep.cli import _command
 from nodeprep.cli._output import Output
 from nodeprep.errors import ExitCode, worst
 from nodeprep.model.outputs import PlanList
 from nodeprep.model.plan import Change, Plan
 from nodeprep.workflows.plan import plan as run_plan
+from nodeprep.workflows.session import Request
 
 _STYLE = {"ok": "dim", "change": "yellow", "refused": "red", "unsupported": "magenta", "unknown": "red"}
 
 
+@_command.over_hosts
 def plan(
-    hosts: _options.Hosts = None,
-    inventory: _options.Inventory = None,
-    policy: _options.PolicyFile = None,
-    output: _options.OutputFolder = None,
-    become: _options.Become = False,
-    ask_become_pass: _options.AskBecomePass = False,
-    forks: _options.Forks = 25,
-    json: _options.Json = False,
-    quiet: _options.Quiet = False,
-    verbose: _options.Verbose = False,
+    asked: Request,
+    out: Output,
 ) -> ExitCode:
     """Show what would change, with old, new, why and risks; exit 10 if anything differs."""
-    out = Output(json=json, quiet=quiet, verbose=verbose)
-    asked = _command.request(
-        hosts, inventory, policy, output, become=become, ask_become_pass=ask_become_pass, forks=forks
-    )
     with _command.session(asked, "plan", out) as session:
         plans = run_plan(session)
         run = session.run_document()
@@ -42,7 +32,7 @@ def plan(
     else:
         out.document(PlanList(run=run, hosts=plans))
     for each in plans.values():
-        show(each, out, everything=verbose)
+        show(each, out, everything=out.verbose)
     _command.explain_lost(run, out)
     return code
 

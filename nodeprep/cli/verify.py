@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 from rich.markup import escape
 
-from nodeprep.cli import _command, _options
+from nodeprep.cli import _command
 from nodeprep.cli._output import Output
 from nodeprep.errors import ExitCode, worst
 from nodeprep.model.outputs import VerificationList
 from nodeprep.model.result import CheckResult, Effect, Scalar, Status, Verdict, Verification
+from nodeprep.workflows.session import Request
 from nodeprep.workflows.verify import verify as run_verify
 
 EXIT_OF_VERDICT: dict[Verdict, ExitCode] = {
@@ -29,23 +30,12 @@ _MAX_VALUE = 48
 _ORDER: dict[Status, int] = {"FAIL": 0, "ERROR": 1, "SKIPPED": 2, "PASS": 3}
 
 
+@_command.over_hosts
 def verify(
-    hosts: _options.Hosts = None,
-    inventory: _options.Inventory = None,
-    policy: _options.PolicyFile = None,
-    output: _options.OutputFolder = None,
-    become: _options.Become = False,
-    ask_become_pass: _options.AskBecomePass = False,
-    forks: _options.Forks = 25,
-    json: _options.Json = False,
-    quiet: _options.Quiet = False,
-    verbose: _options.Verbose = False,
+    asked: Request,
+    out: Output,
 ) -> ExitCode:
     """Check that what the policy asks for is in effect, without loading the node."""
-    out = Output(json=json, quiet=quiet, verbose=verbose)
-    asked = _command.request(
-        hosts, inventory, policy, output, become=become, ask_become_pass=ask_become_pass, forks=forks
-    )
     with _command.session(asked, "verify", out) as session:
         found = run_verify(session)
         run = session.run_document()
@@ -56,7 +46,7 @@ def verify(
         out.document(next(iter(found.values())) if found else _command.lost_document(run, code))
     else:
         out.document(VerificationList(run=run, hosts=found))
-    if len(found) > 1 and not verbose:
+    if len(found) > 1 and not out.verbose:
         show_summary(
             [(_name(each), each.outcome.replace("_", " "), _worst_reasons(each)) for each in found.values()],
             out,
@@ -64,7 +54,7 @@ def verify(
     else:
         for each in found.values():
             title = f"{_name(each)}: {each.outcome.replace('_', ' ')}"
-            show_checks(title, each.checks, out, everything=verbose)
+            show_checks(title, each.checks, out, everything=out.verbose)
     _command.explain_lost(run, out)
     return code
 
