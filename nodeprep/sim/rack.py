@@ -11,10 +11,10 @@ from typing import Any
 import yaml
 
 from nodeprep.errors import UsageError
+from nodeprep.sim.cast import HEALTHY_TITLE, Role, cast
 from nodeprep.sim.conclusion import HEALTHY, Conclusion
 from nodeprep.sim.faults import fault
 from nodeprep.sim.machine import GPUS_PER_NODE, Machine, healthy_machine, write_machine
-from nodeprep.sim.stories import HEALTHY_TITLE, Role, cast
 
 MAX_NODES = 64
 # Node code waits this long before it calls NVML hung; 30 s on a real node, where firmware may

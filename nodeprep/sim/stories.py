@@ -1,46 +1,16 @@
-"""The demo's cast: which simulated node has which fault, and whether the tool told it right."""
+"""Whether the tool told each node of a simulated rack right."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from nodeprep.model.certificate import Certificate
 from nodeprep.model.outputs import Story
 from nodeprep.model.result import CheckResult
 from nodeprep.sim.conclusion import Conclusion, disagreements
+from nodeprep.sim.rack import RackInventory, RackNode
 
-if TYPE_CHECKING:
-    from nodeprep.sim.rack import RackInventory, RackNode
-
-HEALTHY_TITLE = "none: healthy"
 _SHOWN = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Role:
-    """What one node of the rack plays: a fault on one of its GPUs, or "" for a healthy node."""
-
-    fault: str = ""
-    gpu: int = 0
-
-
-# Broken nodes stand between healthy ones, and their GPUs differ, so that a tool which blames the
-# first node, the first GPU or everybody is found out.
-_CAST = (
-    Role(),
-    Role("link_x8_under_load", 3),
-    Role("gpu_missing_in_nvml", 6),
-    Role("flipped_bit", 5),
-    Role("aer_burst", 2),
-    Role("nvml_hang", 4),
-)
-
-
-def cast(nodes: int) -> tuple[Role, ...]:
-    """The roles of a rack of that many nodes: the first of the cast, then healthy ones."""
-    return (*_CAST[:nodes], *(Role() for _ in range(nodes - len(_CAST))))
 
 
 def check_stories(rack: RackInventory, certificates: Mapping[str, Certificate]) -> tuple[Story, ...]:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from nodeprep.sim.cast import Role
 from nodeprep.sim.rack import RackNode, build_node
-from nodeprep.sim.stories import Role
 
 
 @pytest.fixture

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from node_side import certify_node
 
+from nodeprep.sim.cast import Role, cast
 from nodeprep.sim.rack import RackInventory, build_node
-from nodeprep.sim.stories import Role, cast, check_stories
+from nodeprep.sim.stories import check_stories
 
 CAST = list(enumerate(cast(7), start=1))
 

@@ -10,10 +10,11 @@ from certificate_builder import certificate, result
 
 from nodeprep.errors import UsageError
 from nodeprep.model.certificate import Certificate
+from nodeprep.sim.cast import cast
 from nodeprep.sim.faults import FAULTS, fault
 from nodeprep.sim.machine import healthy_machine
 from nodeprep.sim.rack import RackInventory, build_rack
-from nodeprep.sim.stories import cast, check_stories
+from nodeprep.sim.stories import check_stories
 
 DEMO_FAULTS = {
     "link_x8_under_load": "rejected",
