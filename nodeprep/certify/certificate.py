@@ -90,6 +90,7 @@ def _evidence_digests(
         digests["facts_after"] = digest(after)
     if probe is not None:
         digests["probe"] = probe.probe_digest
+        digests["workload"] = probe.workload.digest
         digests["probe_result"] = digest(probe)
     return digests
 

@@ -8,6 +8,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from nodeprep.model.codec import encode, encode_pretty
+
 
 class NotJson(ValueError):
     """The file is not JSON, or gives a key twice."""
@@ -15,6 +17,10 @@ class NotJson(ValueError):
 
 class NotDsse(ValueError):
     """It is JSON and not a DSSE envelope with one signature."""
+
+
+class NotCanonical(ValueError):
+    """It is a DSSE envelope, and not byte for byte as nodeprep writes one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +36,13 @@ class Envelope:
 def read_envelope(data: bytes) -> Envelope:
     """The parts of an envelope.
 
+    Accepted are the bytes that certify writes, and the canonical JSON of the same: the signature
+    does not cover white space and escapes, so nothing else would see a byte of them change.
+
     Raises:
         NotJson: See there.
         NotDsse: See there.
+        NotCanonical: See there.
     """
     try:
         envelope = json.loads(data, object_pairs_hook=_no_repeats)
@@ -42,7 +52,7 @@ def read_envelope(data: bytes) -> Envelope:
         (signature,) = envelope["signatures"]
         _only(envelope, {"payload", "payloadType", "signatures"})
         _only(signature, {"keyid", "sig"})
-        return Envelope(
+        found = Envelope(
             payload=_base64(envelope["payload"]),
             payload_type=_text(envelope["payloadType"]),
             key_id=_text(signature["keyid"]),
@@ -52,6 +62,14 @@ def read_envelope(data: bytes) -> Envelope:
         raise NotDsse(f"it has no {error}") from error
     except (TypeError, ValueError) as error:
         raise NotDsse(str(error)) from error
+    written = {
+        "payload": envelope["payload"],
+        "payloadType": found.payload_type,
+        "signatures": [{"keyid": found.key_id, "sig": signature["sig"]}],
+    }
+    if data not in (encode_pretty(written), encode(written)):
+        raise NotCanonical("it was reformatted: its white space, escapes or order are not as written")
+    return found
 
 
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -70,6 +88,7 @@ def _only(part: Any, keys: set[str]) -> None:
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"a text was expected, not {type(value).__name__}")
+    value.encode()  # half a surrogate pair is JSON and no text
     return value
 
 

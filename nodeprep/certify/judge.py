@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 
-from nodeprep.certify.configuration import configuration_of
+from nodeprep.certify.configuration import configuration_of, same
 from nodeprep.certify.identity import identity_problems, is_readable
+from nodeprep.certify.waivers import lapsed, waived
 from nodeprep.checks import CheckPhase, Context, all_checks, evaluate
 from nodeprep.model.facts import NodeFacts
 from nodeprep.model.probe import ProbeResult
@@ -45,6 +45,8 @@ def judge(
     after: NodeFacts | None = None,
     probe: ProbeResult | None = None,
     probe_absent_reason: str = "",
+    asked_level: str | None = None,
+    asked_workload: str | None = None,
     phases: Collection[CheckPhase] = BOTH_PHASES,
 ) -> Judgement:
     """Runs the checks of the given phases and concludes.
@@ -55,6 +57,8 @@ def judge(
         after: Facts from after it.
         probe: What the node did under load.
         probe_absent_reason: Why there is no probe result.
+        asked_level: What the probe had to run; None does not ask.
+        asked_workload: Name of the workload that it had to run; None does not ask.
         phases: ("static",) for the effect checks alone; the default asks for a whole certificate.
     """
     context = Context(
@@ -67,6 +71,8 @@ def judge(
         expected=[check.id for check in asked],
         under_load="load" in phases,
         explains={check.id: check.explains for check in asked},
+        asked_level=asked_level,
+        asked_workload=asked_workload,
     )
 
 
@@ -77,6 +83,8 @@ def conclude(
     expected: Collection[str],
     under_load: bool,
     explains: Mapping[str, Collection[str]] | None = None,
+    asked_level: str | None = None,
+    asked_workload: str | None = None,
 ) -> Judgement:
     """The verdict over results that are there already.
 
@@ -86,13 +94,19 @@ def conclude(
         expected: Ids that must each have answered.
         under_load: Whether a certificate is asked for, which needs the probe and facts after it.
         explains: Check to the checks that fail because of it, for the order of the reasons.
+        asked_level: As `judge`.
+        asked_workload: As `judge`.
     """
     silent = [_silent(check) for check in expected if all(result.id != check for result in results)]
-    checks = (*(_waived(_named(result), context.spec) for result in results), *silent)
+    checks = (*(waived(_named(result), context.spec) for result in results), *silent)
     failed = [_line(result) for result in _causes_first(checks, explains or {})]
     unread = [_line(result) for result in checks if result.status == "ERROR"]
-    gaps = list(_gaps(context, checks, under_load=under_load))
-    reasons = (*failed, *unread, *gaps, *_lapsed(context.spec, checks))
+    gaps = list(_nothing_proven(checks))
+    if under_load:
+        gaps += identity_problems(context.before)
+        gaps += _probe_gaps(context, asked_level, asked_workload)
+        gaps += _after_gaps(context)
+    reasons = (*failed, *unread, *gaps, *lapsed(context.spec, checks))
     verdict: Verdict = "rejected" if failed else "inconclusive" if unread or gaps else "certified"
     return Judgement(
         verdict=verdict,
@@ -128,42 +142,22 @@ def _named(result: CheckResult) -> CheckResult:
     return result
 
 
-def _waived(result: CheckResult, spec: NodeSpec) -> CheckResult:
-    if result.status not in ("FAIL", "ERROR"):
-        return result
-    for waiver in spec.waivers:
-        if waiver.check == result.id and fnmatchcase(spec.host, waiver.host):
-            return replace(result, status="SKIPPED", waiver=waiver, waived_status=result.status)
-    return result
-
-
-def _lapsed(spec: NodeSpec, checks: Sequence[CheckResult]) -> Iterator[str]:
-    """Expired waivers that would have mattered."""
-    for waiver in spec.expired_waivers:
-        if any(result.id == waiver.check and result.status in ("FAIL", "ERROR") for result in checks):
-            yield f"{waiver.check}: the waiver by {waiver.owner} ended on {waiver.until} and was not applied"
-
-
 def _line(result: CheckResult) -> str:
     subject = "" if result.subject == "node" else f" {result.subject}"
     return f"{result.id}{subject}: {result.reason}"
 
 
-def _gaps(context: Context, checks: Sequence[CheckResult], *, under_load: bool) -> Iterator[str]:
-    """What keeps the answer from being whole. No waiver covers any of it."""
+# What keeps the answer from being whole. No waiver covers any of it.
+
+
+def _nothing_proven(checks: Sequence[CheckResult]) -> Iterator[str]:
     if not checks:
         yield "no check ran"
     elif all(result.status != "PASS" for result in checks):
         yield "no check passed: nothing was proven"
-    if context.before.host != context.spec.host:
-        yield f"the facts are of {context.before.host!r}, not of {context.spec.host!r}"
-    if under_load:
-        yield from identity_problems(context.before)
-        yield from _probe_gaps(context)
-        yield from _after_gaps(context)
 
 
-def _probe_gaps(context: Context) -> Iterator[str]:
+def _probe_gaps(context: Context, level: str | None, workload: str | None) -> Iterator[str]:
     probe = context.probe
     if probe is None:
         yield f"the node was not loaded: {context.probe_absent_reason or 'the probe did not run'}"
@@ -172,12 +166,27 @@ def _probe_gaps(context: Context) -> Iterator[str]:
         yield f"a fault was injected on purpose ({probe.injected}): this run can never certify"
     if probe.state != "completed":
         yield f"the probe was {probe.state}: {probe.error or 'no reason given'}"
+    if level not in (None, probe.level):
+        yield f"the probe ran at level {probe.level}, and {level} was asked for"
+    if workload not in (None, probe.workload.name):
+        yield f"the probe ran workload {probe.workload.name}, and {workload} was asked for"
+    known = {gpu.pci_address: gpu.uuid.value for gpu in context.before.nvml.gpus.value or ()}
+    yield from _loaded_gaps(probe, known)
+
+
+def _loaded_gaps(probe: ProbeResult, known: Mapping[str, str | None]) -> Iterator[str]:
+    """Whether each GPU of this node, and no other, was loaded. Addresses repeat from node to node."""
     for gpu in probe.gpus:
+        address = gpu.pci_address
         if gpu.state != "completed":
-            yield f"the probe of GPU {gpu.pci_address} was {gpu.state}: {gpu.error or 'no reason given'}"
+            yield f"the probe of GPU {address} was {gpu.state}: {gpu.error or 'no reason given'}"
+        elif address not in known:
+            yield f"the probe loaded GPU {address}, which NVML did not list before"
+        elif known[address] not in (None, gpu.uuid):
+            found = gpu.uuid or "of no UUID"
+            yield f"the probe loaded another GPU at {address}: {found}, not {known[address]}"
     loaded = {gpu.pci_address for gpu in probe.gpus}
-    known = {gpu.pci_address for gpu in context.before.nvml.gpus.value or ()}
-    for address in sorted(known - loaded):
+    for address in sorted(known.keys() - loaded):
         yield f"GPU {address} was not loaded"
     if not loaded:
         yield "the probe loaded no GPU"
@@ -188,18 +197,37 @@ def _after_gaps(context: Context) -> Iterator[str]:
     if after is None:
         yield "the node was not observed after the load"
         return
-    if after.host != before.host:
-        yield f"the facts from after the load are of {after.host!r}, not of {before.host!r}"
     boots = before.boot.boot_id.value, after.boot.boot_id.value
     if None in boots:
         yield "whether the node rebooted during the run is not known: its boot id could not be read"
     elif boots[0] != boots[1]:
         yield "the node rebooted during the run"
     yield from identity_problems(after)
+    yield from _machine_changes(before, after)
     was, now = configuration_of(before).values, configuration_of(after).values
     for key in sorted(was.keys() & now.keys()):
-        if was[key] != now[key] and is_readable(was[key]) and is_readable(now[key]):
+        if is_readable(was[key]) and is_readable(now[key]) and not same(key, was[key], now[key]):
             yield f"{key} changed during the run, from {was[key]} to {now[key]}"
+
+
+def _machine_changes(before: NodeFacts, after: NodeFacts) -> Iterator[str]:
+    """Two looks under one inventory name can be at two machines: an address that moved, a balancer."""
+    named = {
+        "product UUID": (before.dmi.product_uuid, after.dmi.product_uuid),
+        "product serial": (before.dmi.product_serial, after.dmi.product_serial),
+        "board serial": (before.dmi.board_serial, after.dmi.board_serial),
+    }
+    for name, (was, now) in named.items():
+        if None not in (was.value, now.value) and was.value != now.value:
+            change = f"from {was.value} to {now.value}"
+            yield f"another machine answered: the {name} changed during the run, {change}"
+    if before.nvml.gpus.value is None or after.nvml.gpus.value is None:
+        return
+    uuids = [{gpu.uuid.value for gpu in facts.nvml.gpus.value or ()} for facts in (before, after)]
+    if None in uuids[0] | uuids[1] or uuids[0] == uuids[1]:
+        return
+    gone, new = (", ".join(sorted(map(str, found))) for found in (uuids[0] - uuids[1], uuids[1] - uuids[0]))
+    yield f"the GPUs changed during the run: gone {gone or 'none'}, new {new or 'none'}"
 
 
 def _simulated(context: Context) -> bool:

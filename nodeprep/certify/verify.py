@@ -9,7 +9,8 @@ import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from nodeprep.certify.envelope import Envelope, NotDsse, NotJson, read_envelope
+from nodeprep.certify import waivers
+from nodeprep.certify.envelope import Envelope, NotCanonical, NotDsse, NotJson, read_envelope
 from nodeprep.certify.identity import identity_digest
 from nodeprep.certify.signing import PublicKey
 from nodeprep.certify.statement import STATEMENT_TYPE
@@ -104,6 +105,7 @@ class _Look:
                 "a key for simulated documents signed a certificate that claims to be real",
                 "do not trust it: nodeprep refuses to sign so; ask who made it",
             )
+        issued, expires = _times(certificate)
         if certificate.verdict == "rejected":
             why = _first(certificate)
             raise _Refused(
@@ -111,7 +113,7 @@ class _Look:
                 f"the signature holds, and the verdict is rejected{why}",
                 "repair the node and certify anew",
             )
-        _check_validity(certificate, now)
+        _check_validity(issued, expires, now)
         if certificate.verdict != "certified":
             raise _Refused(
                 "inconclusive",
@@ -135,12 +137,13 @@ class _Look:
             accepted=refusal is None,
             signature_valid=self._signature_valid,
             problem=refusal.problem if refusal else "",
-            message=refusal.message if refusal else "the signature holds and the node is certified",
+            message=refusal.message if refusal else _accepted(certificate),
             host=certificate.host if certificate else "",
             verdict=certificate.verdict if certificate else "",
             simulated=certificate.simulated if certificate else None,
             expires=certificate.expires if certificate else "",
             key_id=self._key_id,
+            waivers=waivers.described(certificate.checks) if certificate else (),
         )
         return Verified(
             check=check,
@@ -172,6 +175,12 @@ def _read_envelope(data: bytes) -> Envelope:
         raise _Refused("not_json", f"not a certificate: not JSON: {error}", hint) from error
     except NotDsse as error:
         raise _Refused("not_dsse", f"not a certificate: not a DSSE envelope: {error}", hint) from error
+    except NotCanonical as error:
+        raise _Refused(
+            "not_canonical",
+            f"not the file that certify wrote: {error}",
+            "do not edit or reformat certificates; get the file again from where it was issued",
+        ) from error
 
 
 def _read_certificate(envelope: Envelope) -> Certificate:
@@ -205,25 +214,37 @@ def _read_certificate(envelope: Envelope) -> Certificate:
     return certificate
 
 
-def _check_validity(certificate: Certificate, now: datetime) -> None:
+def _times(certificate: Certificate) -> tuple[datetime, datetime]:
+    """When it was issued and when it ends."""
     try:
         issued = datetime.fromisoformat(certificate.issued)
         expires = datetime.fromisoformat(certificate.expires)
-        early, late = now < issued - _CLOCK_TOLERANCE, now >= expires
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise _Refused(
             "malformed", f"its times cannot be read: {error}", "ask for a new certificate"
         ) from error
-    if late:
+    if issued.tzinfo is None or expires.tzinfo is None:
+        raise _Refused("malformed", "its times name no time zone", "ask for a new certificate")
+    return issued, expires
+
+
+def _check_validity(issued: datetime, expires: datetime, now: datetime) -> None:
+    if now >= expires:
         raise _Refused(
-            "expired", f"the certificate expired at {certificate.expires}", "certify the node anew"
+            "expired", f"the certificate expired at {expires.isoformat()}", "certify the node anew"
         )
-    if early:
+    if now < issued - _CLOCK_TOLERANCE:
         raise _Refused(
             "not_yet_valid",
-            f"the certificate was issued at {certificate.issued}, which is yet to come",
+            f"the certificate was issued at {issued.isoformat()}, which is yet to come",
             "compare the clocks of this machine and of the controller that issued it",
         )
+
+
+def _accepted(certificate: Certificate | None) -> str:
+    """What stands on somebody's word is said with the verdict, not in a table further down."""
+    resting = waivers.summary(certificate.checks) if certificate else ""
+    return "the signature holds and the node is certified" + (f", with {resting}" if resting else "")
 
 
 def _first(certificate: Certificate) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from nodeprep.checks._aer import SEVERITIES, why_not_owned
 from nodeprep.checks._check import Check, Context
+from nodeprep.checks._counters import DEVICE, grown, growth
 from nodeprep.checks._facts import facts, require_same_boot
 from nodeprep.checks._hops import Hop, gpu_paths, way
 from nodeprep.model.facts import Aer, GpuPath
@@ -81,20 +82,13 @@ def _new_errors(address: str, before: Aer, after: Aer, is_root: bool) -> Iterato
         if old.keys() != new.keys():
             raise Unreadable(f"{what} have other names after the load")
         for name in old:
-            yield f"{name} ({severity})", _grown(old[name], new[name], f"{name} of {address}")
+            yield f"{name} ({severity})", grown(old[name], new[name], f"{name} of {address}", DEVICE)
     for severity in SEVERITIES if is_root else ():
         # The errors of a device that can no longer be reached are counted here and nowhere else.
         what = f"the root port's total of {severity} errors of {address}"
         field = f"rootport_{severity}"
-        old_total: int = getattr(before, field).require(f"{what} before the load")
-        new_total: int = getattr(after, field).require(f"{what} after the load")
-        yield f"received as root port ({severity})", _grown(old_total, new_total, what)
-
-
-def _grown(old: int, new: int, what: str) -> int:
-    if new < old:
-        raise Unreadable(f"{what} went back from {old} to {new}: the device was made anew in between")
-    return new - old
+        total = growth(getattr(before, field), getattr(after, field), what, DEVICE)
+        yield f"received as root port ({severity})", total
 
 
 CHECK = Check(

@@ -1,4 +1,4 @@
-"""Nothing but the power limit held the clocks down under load."""
+"""Nothing but the power limit held the clocks down under load: no fault, and nobody's setting."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from nodeprep.checks._runs import each_run, telemetry
 from nodeprep.model.probe import GpuRun
 from nodeprep.model.result import CheckResult
 
-# Source: NVIDIA DCGM, Azure NHC; the bits from nvml.h, nvmlClocksEventReasons.
+# Source: NVIDIA DCGM, Azure NHC; the bits from nvml.h, nvmlClocksEventReasons. 0x2 is nodeprep's own: a
+# GPU whose clocks somebody locked is slow without being hot or short of power, and all of a rack alike.
+# An H200 SXM at default settings showed 0x4 and no other bit in its whole quick run.
 FAILING = {
+    0x2: "the clocks setting: somebody locked the clocks (nvidia-smi -rac and -rgc undo it)",
     0x8: "hardware slowdown",
     0x20: "software thermal slowdown",
     0x40: "hardware thermal slowdown",
@@ -62,7 +65,7 @@ def _result(good: bool, address: str, reason: str, seen: int) -> CheckResult:
         reason,
         measured=f"{seen:#x}",
         limit=f"none of {sum(FAILING):#x}, and {POWER_CAP:#x} only near the power limit",
-        source="NVIDIA DCGM, Azure NHC",
+        source="NVIDIA DCGM, Azure NHC; nvml.h for 0x2",
     )
 
 

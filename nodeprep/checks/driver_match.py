@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from nodeprep.checks._check import Check, Context
 from nodeprep.checks._facts import facts, latest
-from nodeprep.model.facts import NodeFacts
+from nodeprep.model.facts import Driver, NodeFacts
+from nodeprep.model.reading import Unreadable
 from nodeprep.model.result import CheckResult
 
 
@@ -21,7 +22,7 @@ def _judge(document: NodeFacts) -> CheckResult:
     nouveau = driver.nouveau_loaded.require("whether nouveau is loaded")
     loaded = driver.nvidia_version.require("the version of the loaded NVIDIA module")
     library = document.nvml.driver_version.require("the driver version that NVML gives")
-    disk = driver.nvidia_disk_version.require("the version of the NVIDIA module on disk")
+    disk = _on_disk(driver)
     wrong: list[str] = []
     if nouveau:
         wrong.append("nouveau is loaded and can hold a GPU: blacklist it and rebuild the initramfs")
@@ -40,6 +41,22 @@ def _judge(document: NodeFacts) -> CheckResult:
         limit="one version, no nouveau",
         source="nvml.h: LIB_RM_VERSION_MISMATCH, a driver upgraded without a reboot",
     )
+
+
+def _on_disk(driver: Driver) -> str:
+    """What the next load would take.
+
+    Raises:
+        Unreadable: There is no module file for the running kernel; says what to do about it.
+    """
+    try:
+        return driver.nvidia_disk_version.require("the version of the NVIDIA module on disk")
+    except Unreadable as error:
+        raise Unreadable(
+            f"{error}. Nobody knows which driver the next boot loads: install the module for the running "
+            "kernel (dkms autoinstall, or the distribution's module package), or boot the kernel it was "
+            "built for; inside a container make the host's /lib/modules visible"
+        ) from error
 
 
 CHECK = Check(

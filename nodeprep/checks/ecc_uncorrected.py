@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nodeprep.checks._check import Check, Context
-from nodeprep.checks._facts import each_gpu
+from nodeprep.checks._counters import growth
+from nodeprep.checks._facts import each_gpu, gpus
 from nodeprep.model.facts import Gpu
 from nodeprep.model.result import CheckResult
 
@@ -18,10 +19,17 @@ AGGREGATE_LIMIT = 4
 
 def evaluate(context: Context) -> Iterator[CheckResult]:
     """One result a GPU, from the facts after the load where there are some."""
-    yield from each_gpu(CHECK, context, "ecc", _judge)
+    before: dict[str, Gpu] = {}
+    if context.after is not None:
+        before = {gpu.pci_address: gpu for gpu, _ in gpus(context, "before")}
+
+    def judge(gpu: Gpu) -> CheckResult:
+        return _judge(gpu, before.get(gpu.pci_address))
+
+    yield from each_gpu(CHECK, context, "ecc", judge)
 
 
-def _judge(gpu: Gpu) -> CheckResult:
+def _judge(gpu: Gpu, before: Gpu | None) -> CheckResult:
     ecc, address = gpu.ecc, gpu.pci_address
     volatile = ecc.volatile_uncorrected.require(f"uncorrectable errors of GPU {address} since driver load")
     aggregate = ecc.aggregate_uncorrected.require(f"uncorrectable errors of GPU {address} over its life")
@@ -39,6 +47,10 @@ def _judge(gpu: Gpu) -> CheckResult:
         reason = f"GPU {address} had {aggregate} uncorrectable memory errors over its life"
         measured, limit = aggregate, AGGREGATE_LIMIT
         source = "Azure NHC, ml-engineering: more than 4 over the board's life, replace"
+    elif before is not None and (new := _new(before, gpu)):
+        # The volatile count is zero all the same where the driver was reloaded in between.
+        reason = f"GPU {address} had {new} uncorrectable memory errors during the load"
+        measured = new
     else:
         status = "PASS"
         reason = (
@@ -52,6 +64,22 @@ def _judge(gpu: Gpu) -> CheckResult:
         limit=limit,
         unit="errors",
         source=source,
+    )
+
+
+def _new(before: Gpu, after: Gpu) -> int:
+    """Errors that came between the two looks, by the counter that a reload of the driver leaves alone."""
+    what = f"the counter of uncorrectable errors of GPU {after.pci_address}"
+    old, new = before.ecc, after.ecc
+    over_life = growth(
+        old.aggregate_uncorrected,
+        new.aggregate_uncorrected,
+        f"{what} over its life",
+        "a history cannot shrink",
+    )
+    # Where the count began anew, what it held by then is lost: that is unreadable, never zero.
+    return over_life or growth(
+        old.volatile_uncorrected, new.volatile_uncorrected, f"{what} since driver load"
     )
 
 

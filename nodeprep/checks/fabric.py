@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from nodeprep.checks._check import Check, Context
 from nodeprep.checks._facts import each_gpu, gpus, latest
 from nodeprep.model.facts import Fabric, Gpu
+from nodeprep.model.reading import Unreadable
 from nodeprep.model.result import CheckResult
 
 # Fields of the health mask: shift, width, the values that are unhealthy, what they mean. A mask is
@@ -19,7 +20,11 @@ _UNHEALTHY = (
     (6, 0x3, frozenset({1}), "access timeout recovery in progress"),
     (8, 0xF, frozenset(range(2, 16)), "incorrect configuration"),
 )
-SOURCE = "nvml.h: registration completed with NVML_SUCCESS"
+# The driver's own summary of the above and of what the mask has no field for.
+# Source: nvml.h, NVML_GPU_FABRIC_HEALTH_SUMMARY_*; 0 is "not supported", 1 healthy.
+_SUMMARIES = {2: "the driver sums it up as unhealthy", 3: "the driver sums it up as of limited capacity"}
+_FINE_SUMMARIES = (None, 0, 1)
+SOURCE = "nvml.h: registration completed with NVML_SUCCESS, healthy"
 
 
 def evaluate(context: Context) -> Iterator[CheckResult]:
@@ -57,16 +62,22 @@ def _judge(gpu: Gpu, required: bool) -> CheckResult:
     if fabric.status != 0:
         reason = f"GPU {address} could not join the NVLink fabric: NVML status {fabric.status}"
         return _result(False, address, reason, f"completed with status {fabric.status}")
-    faults = _faults(fabric)
+    faults = _faults(address, fabric)
     if faults:
         reason = f"the NVLink fabric of GPU {address} is unhealthy: {', '.join(faults)}"
         return _result(False, address, reason, f"completed, {', '.join(faults)}")
     return _result(True, address, f"GPU {address} has joined the NVLink fabric", "completed")
 
 
-def _faults(fabric: Fabric) -> list[str]:
+def _faults(address: str, fabric: Fabric) -> list[str]:
     mask = fabric.health_mask or 0  # older drivers give none; the registration itself is then the answer
-    return [name for shift, width, bad, name in _UNHEALTHY if (mask >> shift) & width in bad]
+    faults = [name for shift, width, bad, name in _UNHEALTHY if (mask >> shift) & width in bad]
+    summary = fabric.health_summary
+    if summary in _SUMMARIES:
+        faults.append(_SUMMARIES[summary])
+    elif summary not in _FINE_SUMMARIES and not faults:
+        raise Unreadable(f"the fabric health summary {summary} of GPU {address} is not known")
+    return faults
 
 
 def _result(good: bool, address: str, reason: str, measured: str) -> CheckResult:

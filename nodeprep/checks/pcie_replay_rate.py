@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nodeprep.checks._check import Check, Context
+from nodeprep.checks._counters import growth, growth_where_counted
 from nodeprep.checks._facts import gpus, require_same_boot
 from nodeprep.checks._runs import each_run, result, telemetry
 from nodeprep.model.facts import GpuPcieErrors
 from nodeprep.model.probe import GpuRun
-from nodeprep.model.reading import Reading, Unreadable
+from nodeprep.model.reading import Unreadable
 from nodeprep.model.result import CheckResult
 from nodeprep.model.spec import Limit
 
@@ -45,13 +46,13 @@ def _judge(
 ) -> CheckResult:
     address = run.pci_address
     what = f"the PCIe replay counter of GPU {address}"
-    sent = _grown(old.replays.require(what), new.replays.require(what), what)
+    sent = growth(old.replays, new.replays, what)
     # The port's replays are out of reach, but not the GPU's requests for them.
-    received = _counted(old.naks_sent, new.naks_sent, f"the counter of NAKs that GPU {address} sent")
+    what = f"the counter of NAKs that GPU {address} sent"
+    received = growth_where_counted(old.naks_sent, new.naks_sent, what) or 0
     # A roll-over of REPLAY_NUM: one packet failed four times running.
-    rollovers = _counted(
-        old.replay_rollovers, new.replay_rollovers, f"the PCIe replay roll-over counter of GPU {address}"
-    )
+    what = f"the PCIe replay roll-over counter of GPU {address}"
+    rollovers = growth_where_counted(old.replay_rollovers, new.replay_rollovers, what) or 0
     width = telemetry(run).link_width_lanes.require(f"the link width of GPU {address} under load")
     limit = allowed.value * width.min
     rate = max(sent, received) / minutes
@@ -68,20 +69,6 @@ def _judge(
         unit="replays/min",
         source=allowed.source,
     )
-
-
-def _counted(old: Reading[int], new: Reading[int], what: str) -> int:
-    """Growth of a counter that not every part has; 0 where it has none."""
-    states = {old.state, new.state}
-    if "not_supported" in states and "error" not in states:
-        return 0
-    return _grown(old.require(what), new.require(what), what)
-
-
-def _grown(old: int, new: int, what: str) -> int:
-    if new < old:
-        raise Unreadable(f"{what} went back from {old} to {new}: the driver was reloaded in between")
-    return new - old
 
 
 CHECK = Check(

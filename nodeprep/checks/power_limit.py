@@ -30,11 +30,21 @@ def _judge(gpu: Gpu, wanted: str | None) -> CheckResult:
     asked = power.limit_w if power.requested_w.state == "not_supported" else power.requested_w
     requested = asked.require(f"the requested power limit of GPU {address}")
     enforced = power.enforced_w.require(f"the enforced power limit of GPU {address}")
-    limit = _watts(gpu, wanted) if wanted else requested
-    source = f"policy gpu.power_limit ({wanted})" if wanted else "the requested limit; the policy names none"
-    if abs(requested - limit) > TOLERANCE_W:
+    # A limit that nobody wants is one that somebody forgot; 300 W on every board makes a slow rack.
+    limit = _watts(gpu, wanted or "100%")
+    source = f"policy gpu.power_limit ({wanted})" if wanted else "the board's default; the policy names none"
+    if abs(requested - limit) > TOLERANCE_W and not wanted:
+        measured = requested
+        reason = (
+            f"GPU {address} is asked for {requested:g} W, its default is {limit:g} W, and the policy names "
+            "no limit: if this one is meant, name it as gpu.power_limit"
+        )
+    elif abs(requested - limit) > TOLERANCE_W:
         measured = requested
         reason = f"GPU {address} is asked for {requested:g} W, {limit:g} W wanted{_range(gpu, limit)}"
+        if enforced < min(requested, limit) - TOLERANCE_W:
+            # Apply takes a limit back that the board does not obey, so this is what is left to be seen.
+            reason += f"; the board obeys {enforced:g} W whatever it is asked: something caps it from outside"
     elif abs(enforced - requested) > TOLERANCE_W:
         measured = enforced
         reason = (

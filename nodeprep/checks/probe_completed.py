@@ -1,14 +1,42 @@
-"""The probe ran to its end on every GPU of the node, with nothing injected."""
+"""The probe ran to its end on every GPU, for as long as its level means, with nothing injected."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 
 from nodeprep.checks._check import Check, Context
 from nodeprep.checks._facts import gpus
 from nodeprep.checks._runs import result, runs
-from nodeprep.model.probe import GpuRun
+from nodeprep.model.probe import GpuRun, ProbeResult
+from nodeprep.model.reading import Unreadable
 from nodeprep.model.result import CheckResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Least:
+    """What a level must have done on each GPU for its name to mean something.
+
+    Attributes:
+        compute_s: Length of the compute phase, seconds.
+        compared: Iterations whose bits were compared with the reference.
+    """
+
+    compute_s: float
+    compared: int
+
+
+# Source: nodeprep's own. The levels are given 36 s, 590 s and 7190 s for the compute phase, less what start
+# and copies took of the whole (nodeprep/probe/levels.py); a quick run on an H200 SXM computed for 36 s. One
+# iteration in 10 s is a tenth of what that GPU does (1.04 s each), and no part worth certifying is slower.
+LEAST = {
+    "quick": Least(compute_s=20.0, compared=3),
+    "standard": Least(compute_s=480.0, compared=48),
+    "extended": Least(compute_s=6600.0, compared=660),
+}
+# A simulated GPU has nothing to warm up; it must still have been compared more than once.
+SIMULATED = Least(compute_s=0.0, compared=2)
 
 
 def evaluate(context: Context) -> Iterator[CheckResult]:
@@ -17,7 +45,7 @@ def evaluate(context: Context) -> Iterator[CheckResult]:
     yield CHECK.on("node", "probe#/state", _judge_probe, context)
     anybody_completed = any(run.state == "completed" for run in probe.gpus)
     for run, where in runs(context):
-        yield CHECK.on(run.pci_address, f"{where}/state", _judge_run, run, anybody_completed)
+        yield CHECK.on(run.pci_address, f"{where}/state", partial(_judge_run, probe), run, anybody_completed)
     loaded = {run.pci_address for run in probe.gpus}
     for gpu, where in gpus(context, "before"):
         address = gpu.pci_address
@@ -52,24 +80,54 @@ def _judge_probe(context: Context) -> CheckResult:
     )
 
 
-def _judge_run(run: GpuRun, anybody_completed: bool) -> CheckResult:
+def _judge_run(probe: ProbeResult, run: GpuRun, anybody_completed: bool) -> CheckResult:
     address, why = run.pci_address, run.error or "no reason given"
     if run.state in ("interrupted", "skipped"):
         return CHECK.result("ERROR", address, f"the probe was {run.state} on GPU {address}: {why}")
     if run.state == "failed" and not anybody_completed:
         # With no GPU that got through, the node's Python or driver may be at fault as well as the GPU.
         return CHECK.result("ERROR", address, f"the probe failed on GPU {address}, and ended on none: {why}")
-    failed = run.state == "failed"
+    if run.state == "failed":
+        return CHECK.result(
+            "FAIL",
+            address,
+            f"GPU {address} did not survive the load that others of its node did: {why}",
+            measured=run.state,
+            limit="completed",
+            source="the other GPUs of this node",
+        )
+    least = _least(probe)
+    compared = run.digests.require(f"the compared iterations of GPU {address}").iterations_compared
+    computed_s = sum(phase.end_s - phase.start_s for phase in run.phases if phase.name == "compute")
+    if computed_s < least.compute_s or compared < least.compared:
+        raise Unreadable(
+            f"GPU {address} computed for {computed_s:.4g} s with {compared} iterations compared; the level "
+            f"{probe.level} means at least {least.compute_s:g} s and {least.compared}"
+        )
     return CHECK.result(
-        "FAIL" if failed else "PASS",
+        "PASS",
         address,
-        f"GPU {address} did not survive the load that others of its node did: {why}"
-        if failed
-        else f"GPU {address} completed {run.iterations} iterations",
-        measured=run.state,
-        limit="completed",
-        source="the other GPUs of this node" if failed else "probe",
+        f"GPU {address} computed for {computed_s:.4g} s, {compared} iterations compared",
+        measured=round(computed_s, 3),
+        limit=least.compute_s,
+        unit="s of compute",
+        source=f"certification level {probe.level}, nodeprep's own",
     )
+
+
+def _least(probe: ProbeResult) -> Least:
+    """What the run must have done.
+
+    Raises:
+        Unreadable: A level that this version does not know, or real hardware that was never loaded.
+    """
+    if probe.level not in LEAST:
+        raise Unreadable(f"this version does not know what the level {probe.level!r} means")
+    if probe.backend == "torch":
+        return LEAST[probe.level]
+    if not probe.simulated:
+        raise Unreadable(f"the backend {probe.backend} loads no GPU, and the result does not say simulated")
+    return SIMULATED
 
 
 CHECK = Check(

@@ -8,11 +8,13 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from nodeprep.certify import waivers
 from nodeprep.cli import _command, _options
 from nodeprep.cli._output import Output
 from nodeprep.cli.verify import show_checks
 from nodeprep.errors import ExitCode
 from nodeprep.model.certificate import Certificate
+from nodeprep.model.outputs import Drift
 from nodeprep.workflows import cert as workflow
 from nodeprep.workflows.home import Home
 
@@ -85,12 +87,13 @@ def drift(
 ) -> ExitCode:
     """Compare a certificate with its node as it is now, and name exactly what changed.
 
-    Exit 0 as certified, 10 drifted, 21 something could not be compared.
+    Exit 0 as certified, 10 drifted, 20 the certificate is rejected or expired, 21 it is inconclusive
+    or something could not be compared.
     """
     out = Output(json=json, quiet=quiet, verbose=verbose)
-    certified = workflow.signed_certificate(certificate, key, Home.from_environment())
+    signed = workflow.signed_certificate(certificate, key, Home.from_environment())
     asked = _command.request(
-        certified.host if inventory is not None else None,
+        signed.certificate.host if inventory is not None else None,
         inventory,
         policy,
         output,
@@ -99,17 +102,30 @@ def drift(
         forks=1,
     )
     with _command.session(asked, "drift", out) as session:
-        compared = workflow.compare(session, certified, file=certificate)
+        compared = workflow.compare(session, signed)
     out.document(compared.drift)
-    if not compared.drift.differences:
-        out.show(f"{escape(certified.host)}: as certified on {certified.issued}")
-        return compared.exit_code
-    out.show(f"[bold]{escape(certified.host)}[/]: not as certified on {certified.issued}")
-    table = _command.table(("", "what", "certified", "now"))
-    for difference in compared.drift.differences:
-        table.add_row(difference.kind, difference.key, escape(difference.certified), escape(difference.now))
-    out.show(table)
+    _show_drift(compared.drift, signed.certificate.issued, out)
+    if not compared.drift.valid:
+        out.error(f"{certificate}: {compared.drift.message}", signed.looked.hint)
     return compared.exit_code
+
+
+def _show_drift(drift: Drift, issued: str, out: Output) -> None:
+    name = f"[bold]{escape(drift.host)}[/]" + (" (simulated)" if drift.simulated else "")
+    if drift.valid:
+        out.show(f"{name}: {'not ' if drift.differences else ''}as certified on {issued}")
+    else:
+        standing = drift.problem.replace("_", " ")
+        changed = "changed" if drift.differences else "nothing it could read has changed"
+        out.show(f"{name}: not certified ({standing}); {changed} since {issued}")
+    if not drift.differences:
+        return
+    table = _command.table(("", "what", "certified" if drift.valid else "then", "now"))
+    for difference in drift.differences:
+        table.add_row(
+            difference.kind, escape(difference.key), escape(difference.certified), escape(difference.now)
+        )
+    out.show(table)
 
 
 def _show(certificate: Certificate, key_id: str, out: Output, *, everything: bool) -> None:
@@ -120,13 +136,22 @@ def _show(certificate: Certificate, key_id: str, out: Output, *, everything: boo
     facts = {
         "issued": certificate.issued,
         "expires": certificate.expires,
-        "level": f"{certificate.level}, workload {certificate.workload}, profile {certificate.profile}",
+        "level": f"{certificate.level}, profile {certificate.profile}",
+        "workload": _workload(certificate),
         "machine": f"{certificate.identity.product} {certificate.identity.product_serial}",
         "run": certificate.run,
         "signed by": key_id,
     }
     for name, value in facts.items():
         out.show(f"  {name}: {escape(value)}")
+    for waiver in waivers.described(certificate.checks):
+        out.show(f"  waived: {escape(waiver)}")
     for gpu in certificate.identity.gpus:
         out.show(f"  GPU {gpu.pci_address}: {escape(gpu.name)}, serial {gpu.serial}, {gpu.uuid}")
     show_checks("checks", certificate.checks, out, everything=everything)
+
+
+def _workload(certificate: Certificate) -> str:
+    """A file can call itself by a shipped workload's name; its digest tells them apart."""
+    ran = certificate.digests.get("workload", "")
+    return f"{certificate.workload}, {f'sha256 {ran}' if ran else 'not run'}"

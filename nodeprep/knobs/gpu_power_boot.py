@@ -10,6 +10,9 @@ from nodeprep.model.facts import GpuPowerUnit, NodeFacts
 from nodeprep.model.plan import Change
 from nodeprep.model.spec import NodeSpec
 
+# What the node takes for "the unit sets no limit"; nothing at all would leave the one it has.
+NO_LIMIT = "none"
+
 _WHY = "NVML forgets limit and persistence when the driver is unloaded or the node reboots"
 _RISKS = ("a unit of nodeprep's runs at every boot: nodeprep-gpu-power.service",)
 
@@ -48,8 +51,7 @@ def _plan(spec: NodeSpec, facts: NodeFacts) -> Iterator[Change]:
 
 def _holds(unit: GpuPowerUnit, spec: NodeSpec) -> bool:
     wanted = spec.policy.gpu
-    limit_held = wanted.power_limit is None or unit.limit == wanted.power_limit
-    return unit.enabled and limit_held and unit.persistence == wanted.persistence
+    return unit.enabled and (unit.limit, unit.persistence) == (wanted.power_limit or "", wanted.persistence)
 
 
 def _now(unit: GpuPowerUnit) -> str:
@@ -67,7 +69,7 @@ def _settings(spec: NodeSpec, changes: tuple[Change, ...]) -> Mapping[str, Any]:
     if not changes:
         return {}
     wanted = spec.policy.gpu
-    return {"gpu_power": {"limit": wanted.power_limit, "persistence": wanted.persistence}}
+    return {"gpu_power": {"limit": wanted.power_limit or NO_LIMIT, "persistence": wanted.persistence}}
 
 
 KNOB = Knob(

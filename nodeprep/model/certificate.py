@@ -82,6 +82,6 @@ class Certificate:
     checks: tuple[CheckResult, ...]
     probe: ProbeSummary | None
     digests: Mapping[str, str]
-    """SHA-256 of: policy, content (the package that judged), probe (the .pyz), facts_before, facts_after,
-    probe_result."""
+    """SHA-256 of: policy, content (the package that judged), probe (the .pyz), workload (as it ran),
+    facts_before, facts_after, probe_result."""
     schema: Literal["nodeprep.certificate/1"] = field(default="nodeprep.certificate/1")

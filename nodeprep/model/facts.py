@@ -243,13 +243,14 @@ class LogCursor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelEvent:
-    """A kernel log record that a check may want: an NVRM, AER, DPC, hotplug or MCE line."""
+    """A kernel log record that a check may want: of the NVIDIA driver, of PCIe, or of a host in trouble."""
 
     sequence: int
     monotonic_us: int
     priority: int
     kind: str
-    """xid, nvrm, aer, dpc, pciehp, mce, other."""
+    """xid, nvrm (any other line of the NVIDIA driver), aer, dpc, pciehp, mce, iommu_fault, power_state,
+    lockup, hung_task, rcu_stall, oops, oom, other."""
     text: str
     device: str = ""
     """PCI address named by the line, "" when it names none."""
@@ -396,6 +397,9 @@ class Fabric:
     status: int
     """nvmlReturn_t of the registration; 0 is success."""
     health_mask: int | None
+    health_summary: int | None = None
+    """NVML_GPU_FABRIC_HEALTH_SUMMARY_*: 0 not supported, 1 healthy, 2 unhealthy, 3 limited capacity.
+    None from drivers whose structure has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from nodeprep.errors import Problem
 from nodeprep.model.facts import NodeFacts
 from nodeprep.model.plan import Plan
-from nodeprep.model.result import Verification
+from nodeprep.model.result import Verdict, Verification
 from nodeprep.model.run import Run
 
 
@@ -104,6 +104,8 @@ class CertificateCheck:
     simulated: bool | None = None
     expires: str = ""
     key_id: str = ""
+    waivers: tuple[str, ...] = ()
+    """What the verdict leaves out because somebody answers for it: one line a waiver that was used."""
     schema: Literal["nodeprep.certificate_check/1"] = field(default="nodeprep.certificate_check/1")
 
 
@@ -119,10 +121,21 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """What `cert drift` found."""
+    """What `cert drift` found: whether the certificate holds, and how the node differs from it."""
 
     host: str
     certificate: str
+    simulated: bool
+    """The certificate or the node is simulated."""
+    verdict: Verdict
+    """Of the certificate."""
+    valid: bool
+    """It certifies the node today. "No differences" from one that does not is no good news."""
+    problem: str
+    """Why it is not valid, as `cert verify` names it: "rejected", "expired", ...; "" when it is."""
+    message: str
+    expires: str
+    expired: bool
     drifted: bool
     comparable: bool
     """False when something could not be read now: no answer, not "no drift"."""

@@ -87,6 +87,10 @@ class Waiver:
     why: str
     host: str = "*"
     """Inventory name, or a shell pattern."""
+    subject: str = "*"
+    """PCI address the result speaks of, or a shell pattern; "node" is the node as a whole."""
+    status: Literal["FAIL", "ERROR"] | None = None
+    """What is waived: what was found (FAIL) or what could not be read (ERROR); None waives both."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -165,4 +165,6 @@ class ProbeResult:
     started_at: str
     duration_s: float
     gpus: tuple[GpuRun, ...]
+    run: str = ""
+    """Id of the run it belongs to; "" when the probe was started by hand."""
     schema: Literal["nodeprep.probe/1"] = field(default="nodeprep.probe/1")

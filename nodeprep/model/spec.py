@@ -35,6 +35,8 @@ class Profile:
     """Least mean power during compute, as a fraction of the enforced limit."""
     probe_tflops: Limit | None
     """Floor of the default workload in fp16, TFLOP/s."""
+    ceiling_tflops: Limit | None
+    """Floor of the 16384^3 matrix product of the same run, in fp16 or bf16, TFLOP/s."""
     probe_of_ceiling_fraction: Limit
     """Floor relative to the matrix-product ceiling of the same run."""
     copy_h2d_gbps: Limit | None

@@ -23,8 +23,8 @@ def apply(
 
     Args:
         root: "/" or a simulated root.
-        settings: Group to its arguments. gpu_power: limit, persistence, and state ("present",
-            "absent" undoes).
+        settings: Group to its arguments. gpu_power: limit and persistence as `gpu_power.apply` takes
+            them, and state ("present", "absent" undoes).
         check_mode: Only say what would change.
         deadline_s: Seconds for each group.
         node_pyz: The node program, for units that call it at boot.

@@ -1,7 +1,7 @@
 """Sets GPU power limits and persistence, proves that they are in effect, and makes them last.
 
-All GPUs or none: every limit is checked against every GPU's constraints before the first write, and
-when a write fails, those before it are taken back.
+All or nothing: every limit is checked against every GPU's constraints before the first write, and
+when anything after that fails, settings and files go back to what they were.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Tuple
 
-from . import durable, power_restore, power_unit
-from .gpu_power_nvml import Change, GpuPower, Snapshot, Written, read, write
+from . import durable, pci, power_restore, power_unit
+from .gpu_power_nvml import Change, GpuPower, Snapshot, read, write
+from .power_rollback import Before, roll_back, setting, watts
 from .power_unit import NODE_PYZ, UnitError
 from .reading import Reading, value_or
 
 DEADLINE_S = 60.0
+# As a limit: the unit sets none at boot, and the present one is left alone.
+NO_LIMIT = "none"
 Result = Dict[str, Any]
 
 CAPPED_HINT = (
@@ -28,6 +31,14 @@ VOLATILE_HINT = "without persistence the driver drops the limit with its last cl
 
 class Refused(Exception):
     """Nothing was changed; the message says why."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class Failed(Exception):
+    """Something was changed, and it did not come out right."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -83,30 +94,31 @@ def apply(
 
     Args:
         root: "/" or a simulated root.
-        limit: "650W", "93%" of each GPU's default limit, or None to leave limits alone.
-        persistence: Persistence mode, or None to leave it alone.
+        limit: "650W", or "93%" of each GPU's default limit. None leaves limits alone, now and in what
+            the unit sets at boot. "none" has the unit set no limit, and leaves the present one alone.
+        persistence: Persistence mode. None leaves it alone, now and in what the unit sets at boot.
         check_mode: Only say what would change.
-        deadline_s: Seconds for all NVML calls together.
+        deadline_s: Seconds for all NVML calls together; taking back a failed apply has as long again
+            for each of its steps.
         node_pyz: The node program that the unit runs at boot, as a path on the node.
 
     Returns:
-        changed, failed, msg, hint, diff (before, after), gpus (one entry each, watts), persisted
-        (bool) and persisted_reason (why not).
+        changed, failed, msg, hint, diff (before, after), gpus (one entry each, watts; of a failed apply
+        as last seen before it was rolled back), persisted (bool) and persisted_reason (why not),
+        rolled_back and left_behind (after a failure: what is as before again, and what is not).
     """
     end = time.monotonic() + deadline_s
     try:
         goals = _goals(read(root, deadline_s), limit, persistence)
-        # What is left alone now may have been set by an earlier run, and must survive a reboot still.
-        asked = {"limit": limit, "persistence": persistence}
-        config = {**power_unit.configured(root), **{k: v for k, v in asked.items() if v is not None}}
-        lasting = power_unit.plan(root, config, node_pyz)
+        lasting = power_unit.plan(root, _config(root, limit, persistence), node_pyz)
         files = lasting.changes(root)
+        before = Before.of(root, tuple(goal.gpu for goal in goals), files)
     except Refused as refusal:
-        return _result(failed=True, msg=str(refusal), hint=refusal.hint)
+        return _refused(str(refusal), refusal.hint)
     except (OSError, ValueError) as error:
-        return _result(failed=True, msg=f"nothing was changed: {error}")
+        return _refused(f"nothing was changed: {error}")
     changes = [change for goal in goals for change in goal.changes]
-    enable = not lasting.obstacle and (bool(files) or not power_unit.in_force(root))
+    enable = not lasting.obstacle and (bool(files) or not (before.unit.enabled and before.unit.active))
     result = _result(
         changed=bool(changes or files or enable),
         diff=_diff(goals, {path: text for path, (_, text) in files.items()}, enable),
@@ -116,17 +128,25 @@ def apply(
     )
     if check_mode:
         return result
-    written = _carry_out(root, goals, changes, files, max(1.0, end - time.monotonic()))
-    if written.problem:
-        result.update(changed=bool(written.done), failed=True, msg=written.problem)
-        return {**result, "persisted": False, "persisted_reason": "apply failed"}
-    _confirm(root, goals, result, max(1.0, end - time.monotonic()))
-    if enable and not result["failed"]:
-        try:
-            power_unit.enable(root)
-        except (OSError, UnitError) as error:
-            result.update(failed=True, persisted=False, persisted_reason=str(error))
-            result.update(msg=f"the settings are in effect but will not survive a reboot: {error}")
+    started = False
+    try:
+        if changes or files:
+            power_restore.remember(root, before.gpus)
+        power_unit.put_files(root, {path: wanted for path, (_, wanted) in files.items()})
+        written = write(root, changes, max(1.0, end - time.monotonic()))
+        if written.problem:
+            raise Failed(written.problem)
+        _confirm(root, goals, result, max(1.0, end - time.monotonic()))
+        if enable:
+            started = True
+            _enable(root)
+    except (Failed, OSError, ValueError, UnitError) as error:
+        undone = roll_back(root, before, started=started, deadline_s=deadline_s)
+        result.update(failed=True, msg=f"{error}; {undone}", hint=getattr(error, "hint", ""))
+        result.update(rolled_back=undone.back, left_behind=undone.stuck, changed=bool(undone.stuck))
+        result.update(persisted=False, persisted_reason=f"apply failed: {error}")
+        if not undone.stuck:
+            result["diff"] = {"before": "", "after": ""}
     return result
 
 
@@ -142,26 +162,27 @@ def reapply(root: str, *, wait_s: float, deadline_s: float = DEADLINE_S) -> Resu
     """
     try:
         config = power_unit.configured(root)
-        if config == {"limit": None, "persistence": None}:
-            raise Refused(f"{power_unit.CONFIG} sets nothing", "run the role gpu_power again")
+        if not _is(root, power_unit.CONFIG):
+            raise Refused(f"there is no {power_unit.CONFIG}", "run the role gpu_power again")
         snapshot = _wait(root, wait_s, deadline_s)
         answering = Snapshot(snapshot.gpus, "" if snapshot.gpus else snapshot.problem)
         goals = _goals(answering, config["limit"], config["persistence"])
     except Refused as refusal:
-        return _result(failed=True, msg=str(refusal), hint=refusal.hint)
+        return _refused(str(refusal), refusal.hint)
     except (OSError, ValueError) as error:
-        return _result(failed=True, msg=str(error))
+        return _refused(str(error))
     changes = [change for goal in goals for change in goal.changes]
-    result = _result(changed=bool(changes), diff=_diff(goals, {}, False), persisted=True)
-    if changes:
-        written = write(root, changes, deadline_s)
-        result["changed"] = bool(written.done)
-        if written.problem:
-            return {**result, "failed": True, "msg": written.problem}
-    _confirm(root, goals, result, deadline_s)
-    if snapshot.problem and not result["failed"]:
-        result.update(failed=True, msg=f"set on {len(goals)} GPUs, but {snapshot.problem}")
-    return result
+    written = write(root, changes, deadline_s, go_on=True)
+    result = _result(changed=bool(written.done), diff=_diff(goals, {}, False), persisted=True)
+    problems = [written.problem] if written.problem else []
+    try:
+        _confirm(root, goals, result, deadline_s)
+    except Failed as failure:
+        problems.append(str(failure))
+        result["hint"] = failure.hint
+    if snapshot.problem:
+        problems.append(f"seen to on {len(goals)} GPUs only: {snapshot.problem}")
+    return {**result, "failed": bool(problems), "msg": "; ".join(problems)}
 
 
 def show(root: str, *, deadline_s: float = DEADLINE_S) -> Result:
@@ -188,10 +209,10 @@ def forget(root: str, *, check_mode: bool = False, deadline_s: float = DEADLINE_
     changes = power_restore.changes_back(entries, snapshot.gpus)
     diff = {
         "before": "".join(
-            [*(f"{_before(change)}\n" for change in changes), *(f"{p}: present\n" for p in there)]
+            [*(f"{setting(change, change.old)}\n" for change in changes), *(f"{p}: present\n" for p in there)]
         ),
         "after": "".join(
-            [*(f"{_after(change)}\n" for change in changes), *(f"{p}: absent\n" for p in there)]
+            [*(f"{setting(change, change.new)}\n" for change in changes), *(f"{p}: absent\n" for p in there)]
         ),
     }
     result = _result(changed=bool(changes or there), diff=diff)
@@ -202,8 +223,7 @@ def forget(root: str, *, check_mode: bool = False, deadline_s: float = DEADLINE_
     except (OSError, UnitError) as error:
         return {**result, "failed": True, "msg": str(error)}
     problems = [snapshot.problem] if snapshot.problem else []
-    if changes:
-        problems.append(write(root, changes, deadline_s).problem)
+    problems.append(write(root, changes, deadline_s, go_on=True).problem)
     answering = {gpu.uuid for gpu in snapshot.gpus}
     problems.extend(
         f"GPU {entry['address']} ({uuid}) is not there to be restored"
@@ -217,13 +237,28 @@ def forget(root: str, *, check_mode: bool = False, deadline_s: float = DEADLINE_
     return result
 
 
+def _config(root: str, limit: Optional[str], persistence: Optional[bool]) -> Dict[str, Any]:
+    """What the unit is to set. What is left alone now was set by an earlier run, and must stay set.
+
+    Raises:
+        OSError: The present configuration may not be read.
+        ValueError: It is damaged.
+    """
+    config = power_unit.configured(root)
+    if limit is not None:
+        config["limit"] = None if limit == NO_LIMIT else limit
+    if persistence is not None:
+        config["persistence"] = persistence
+    return config
+
+
 def _goals(snapshot: Snapshot, limit: Optional[str], persistence: Optional[bool]) -> List[Goal]:
     """What each GPU needs.
 
     Raises:
         Refused: A GPU cannot have it, or not all could be read.
     """
-    wanted = None if limit is None else Limit.parse(limit)
+    wanted = None if limit in (None, NO_LIMIT) else Limit.parse(str(limit))
     if snapshot.problem:
         raise Refused(f"not all GPUs could be read, nothing was changed: {snapshot.problem}")
     if not snapshot.gpus:
@@ -248,7 +283,7 @@ def _goal(gpu: GpuPower, limit: Optional[Limit], persistence: Optional[bool], pr
             goal.limit_mw = limit.milliwatts(default)
             if not lowest <= goal.limit_mw <= highest:
                 problems.append(
-                    f"{gpu.address} takes {_watts(lowest)} to {_watts(highest)}, not {_watts(goal.limit_mw)}"
+                    f"{gpu.address} takes {watts(lowest)} to {watts(highest)}, not {watts(goal.limit_mw)}"
                 )
             elif goal.limit_mw != now or value_or(gpu.requested, now) != goal.limit_mw:
                 goal.changes.append(Change(gpu.address, gpu.uuid, "limit", now, goal.limit_mw))
@@ -263,7 +298,11 @@ def _need(gpu: GpuPower, what: str, problems: List[str]) -> Any:
 
 
 def _confirm(root: str, goals: List[Goal], result: Result, deadline_s: float) -> None:
-    """Reads back in a new process, as the next client of the driver would; fails the result if need be."""
+    """Reads back in a new process, as the next client of the driver would, into the result.
+
+    Raises:
+        Failed: Something is not in effect.
+    """
     after = read(root, deadline_s)
     found = {gpu.uuid: gpu for gpu in after.gpus}
     problems = [after.problem] if after.problem else []
@@ -280,9 +319,7 @@ def _confirm(root: str, goals: List[Goal], result: Result, deadline_s: float) ->
         entries.append({**_entry(goal, gpu), "in_effect": not why, "problem": why})
     result["gpus"] = entries
     if problems:
-        result.update(
-            failed=True, msg="not in effect: " + "; ".join(problems), hint=hints[0] if hints else ""
-        )
+        raise Failed("not in effect: " + "; ".join(problems), hints[0] if hints else "")
 
 
 def _shortfall(goal: Goal, gpu: GpuPower) -> Tuple[str, str]:
@@ -299,7 +336,7 @@ def _shortfall(goal: Goal, gpu: GpuPower) -> Tuple[str, str]:
             return f"its {name} cannot be read back: {found['detail']}", ""
     if limit["value"] != goal.limit_mw or requested["value"] != goal.limit_mw:
         lasts = gpu.persistence.get("value")
-        text = f"the limit was set to {_watts(goal.limit_mw)} and reads {_watts(limit['value'])}"
+        text = f"the limit was set to {watts(goal.limit_mw)} and reads {watts(limit['value'])}"
         return text, "" if lasts else VOLATILE_HINT
     return _enforced_shortfall(goal.limit_mw, enforced["value"])
 
@@ -307,55 +344,43 @@ def _shortfall(goal: Goal, gpu: GpuPower) -> Tuple[str, str]:
 def _enforced_shortfall(limit_mw: int, enforced_mw: int) -> Tuple[str, str]:
     if enforced_mw < limit_mw:
         text = (
-            f"{_watts(limit_mw)} are requested and {_watts(enforced_mw)} enforced: "
+            f"{watts(limit_mw)} are requested and {watts(enforced_mw)} enforced: "
             "capped out of band (BMC/SMBPBI) or by the board"
         )
         return text, CAPPED_HINT
     if enforced_mw > limit_mw:
-        return f"{_watts(enforced_mw)} are enforced, more than the limit of {_watts(limit_mw)}", ""
+        return f"{watts(enforced_mw)} are enforced, more than the limit of {watts(limit_mw)}", ""
     return "", ""
 
 
-def _carry_out(
-    root: str, goals: List[Goal], changes: List[Change], files: power_unit.FileChanges, deadline_s: float
-) -> Written:
-    """Restore point, files, settings, in this order; when one fails the files go back to what they were."""
-    written = Written()
+def _enable(root: str) -> None:
     try:
-        if changes or files:
-            power_restore.remember(root, [goal.gpu for goal in goals])
-        power_unit.put_files(root, {path: wanted for path, (_, wanted) in files.items()})
-        if changes:
-            written = write(root, changes, deadline_s)
-    except (OSError, ValueError, UnitError) as error:
-        written.problem = f"no setting was changed: {error}"
-    if written.problem:
-        try:
-            power_unit.put_files(root, {path: before for path, (before, _) in files.items()})
-        except (OSError, UnitError) as error:
-            written.problem += f"; files could not be put back: {error}"
-    return written
+        power_unit.enable(root)
+    except (OSError, UnitError) as error:
+        raise Failed(f"the settings took effect but would not survive a reboot: {error}") from error
 
 
 def _wait(root: str, wait_s: float, deadline_s: float) -> Snapshot:
+    """The GPUs, when as many answer as the PCI bus shows; else those that do, with the problem."""
     end = time.monotonic() + wait_s
     while True:
-        expected = power_unit.gpus_on_pci(root)
+        try:
+            expected, problem = len(pci.gpus(root)), ""
+        except OSError as error:
+            expected, problem = 0, f"the PCI bus cannot be read: {error}"
         snapshot = read(root, deadline_s)
-        complete = not snapshot.problem and len(snapshot.gpus) >= expected
-        if complete or time.monotonic() >= end:
-            break
+        if len(snapshot.gpus) < expected:
+            problem = f"only {len(snapshot.gpus)} of {expected} GPUs on the PCI bus answer"
+        problem = snapshot.problem or problem
+        if not problem or time.monotonic() >= end:
+            return Snapshot(snapshot.gpus, problem)
         time.sleep(min(2.0, max(0.1, wait_s / 10)))
-    if not complete and not snapshot.problem:
-        words = f"only {len(snapshot.gpus)} of {expected} GPUs on the PCI bus answer"
-        return Snapshot(snapshot.gpus, words)
-    return snapshot
 
 
 def _entry(goal: Goal, gpu: GpuPower) -> Dict[str, Any]:
     """One GPU of a result. None stands for what could not be read."""
 
-    def watts(found: Reading) -> Optional[float]:
+    def in_watts(found: Reading) -> Optional[float]:
         return found["value"] / 1000 if found["state"] == "ok" else None
 
     return {
@@ -363,21 +388,21 @@ def _entry(goal: Goal, gpu: GpuPower) -> Dict[str, Any]:
         "uuid": gpu.uuid,
         "name": gpu.name.get("value"),
         "wanted_w": None if goal.limit_mw is None else goal.limit_mw / 1000,
-        "before_w": watts(goal.gpu.limit),
-        "limit_w": watts(gpu.limit),
-        "requested_w": watts(gpu.requested),
-        "enforced_w": watts(gpu.enforced),
-        "default_w": watts(gpu.default),
-        "min_w": watts(gpu.lowest),
-        "max_w": watts(gpu.highest),
+        "before_w": in_watts(goal.gpu.limit),
+        "limit_w": in_watts(gpu.limit),
+        "requested_w": in_watts(gpu.requested),
+        "enforced_w": in_watts(gpu.enforced),
+        "default_w": in_watts(gpu.default),
+        "min_w": in_watts(gpu.lowest),
+        "max_w": in_watts(gpu.highest),
         "persistence": gpu.persistence.get("value"),
     }
 
 
 def _diff(goals: List[Goal], files: Dict[str, Optional[str]], enable: bool) -> Dict[str, str]:
     changes = [change for goal in goals for change in goal.changes]
-    before = [_before(change) for change in changes]
-    after = [_after(change) for change in changes]
+    before = [setting(change, change.old) for change in changes]
+    after = [setting(change, change.new) for change in changes]
     for path, text in files.items():
         before.append(f"{path}: {'as before' if text is None else 'absent or different'}")
         after.append(f"{path}: {'absent' if text is None else 'as nodeprep writes it'}")
@@ -390,29 +415,13 @@ def _diff(goals: List[Goal], files: Dict[str, Optional[str]], enable: bool) -> D
     }
 
 
-def _before(change: Change) -> str:
-    return _setting(change, change.old)
-
-
-def _after(change: Change) -> str:
-    return _setting(change, change.new)
-
-
-def _setting(change: Change, value: int) -> str:
-    words = (
-        f"power limit {_watts(value)}"
-        if change.what == "limit"
-        else f"persistence {'on' if value else 'off'}"
-    )
-    return f"{change.address} {words}"
-
-
-def _watts(milliwatts: int) -> str:
-    return f"{milliwatts / 1000:g} W"
-
-
 def _is(root: str, path: str) -> bool:
     return durable.content(root, path) is not None
+
+
+def _refused(message: str, hint: str = "") -> Result:
+    """Of a run that wrote nothing."""
+    return _result(failed=True, msg=message, hint=hint, persisted_reason=message)
 
 
 def _result(**values: Any) -> Result:
@@ -425,5 +434,7 @@ def _result(**values: Any) -> Result:
         "gpus": [],
         "persisted": False,
         "persisted_reason": "",
+        "rolled_back": [],
+        "left_behind": [],
     }
     return {**base, **values}

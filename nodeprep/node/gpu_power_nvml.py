@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Tuple
+from typing import List, Tuple
 
 from . import nvml_child, nvml_gpu, nvml_library, reading
 from .nvml_calls import Calls, describe, read_fields
 from .nvml_child import Pipe
 from .reading import Reading
-
-FIELD_REQUESTED_POWER = 192
 
 
 @dataclass(frozen=True)
@@ -58,8 +56,8 @@ class Written:
     """How a series of changes ended.
 
     Attributes:
-        done: Changes that were made and stand.
-        problem: "" when all were; else what happened, and what became of those made before.
+        done: Changes that were made.
+        problem: "" when all were, else what happened.
     """
 
     done: List[Change] = field(default_factory=list)
@@ -75,28 +73,22 @@ def read(root: str, deadline_s: float) -> Snapshot:
     return Snapshot(gpus, "; ".join(problems))
 
 
-def write(root: str, changes: List[Change], deadline_s: float) -> Written:
-    """Makes the changes in order. When one fails, those made before are taken back."""
-    outcome = nvml_child.run(lambda pipe: _write_all(root, changes, pipe), deadline_s)
-    events: Dict[str, List[Any]] = {"made": [], "undone": [], "stuck": [], "problem": []}
-    for message in outcome.messages:
-        for kind, what in message.items():
-            events[kind].append(what)
-    made = [changes[number] for number in events["made"]]
-    if not events["problem"] and not outcome.failure:
-        return Written(done=made)
-    undone = [changes[number] for number in events["undone"]]
-    standing = [change for change in made if change not in undone]
-    sentences = [*events["problem"], *([outcome.failure] if outcome.failure else [])]
-    if undone:
-        sentences.append("rolled back: " + ", ".join(str(change) for change in undone))
-    if standing:
-        why = "; ".join(events["stuck"]) or "NVML no longer answers"
-        text = ", ".join(str(change) for change in standing)
-        sentences.append(f"could not be rolled back ({why}) and stands: {text}")
-    if not made:
-        sentences.append("nothing was changed")
-    return Written(done=standing, problem="; ".join(sentences))
+def write(root: str, changes: List[Change], deadline_s: float, *, go_on: bool = False) -> Written:
+    """Makes the changes in order.
+
+    Args:
+        root: "/" or a simulated root.
+        changes: What to set.
+        deadline_s: Seconds for all of them; a driver that hangs ends the series.
+        go_on: Goes on with the others when one fails; else the first failure ends it.
+    """
+    if not changes:
+        return Written()
+    outcome = nvml_child.run(lambda pipe: _write_all(root, changes, pipe, go_on), deadline_s)
+    problems = [message["problem"] for message in outcome.messages if "problem" in message]
+    problems.extend([outcome.failure] if outcome.failure else [])
+    done = [changes[message["made"]] for message in outcome.messages if "made" in message]
+    return Written(done=done, problem="; ".join(problems))
 
 
 def _read_all(root: str, pipe: Pipe) -> None:
@@ -128,13 +120,14 @@ def _read_one(nameless: Calls, pipe: Pipe, index: int) -> None:
     calls = Calls(nameless.pynvml, pipe, address)
     constraints = calls.read("nvmlDeviceGetPowerManagementLimitConstraints", handle)
     both = constraints["state"] == "ok"
+    requested = nvml_gpu.FIELD_REQUESTED_POWER
     pipe.report(
         gpu={
             "address": address,
             "uuid": uuid,
             "name": calls.read("nvmlDeviceGetName", handle),
             "limit": calls.read("nvmlDeviceGetPowerManagementLimit", handle),
-            "requested": read_fields(calls, handle, [FIELD_REQUESTED_POWER])[FIELD_REQUESTED_POWER],
+            "requested": read_fields(calls, handle, [requested])[requested],
             "enforced": calls.read("nvmlDeviceGetEnforcedPowerLimit", handle),
             "default": calls.read("nvmlDeviceGetPowerManagementDefaultLimit", handle),
             "lowest": reading.ok(constraints["value"][0]) if both else constraints,
@@ -144,29 +137,19 @@ def _read_one(nameless: Calls, pipe: Pipe, index: int) -> None:
     )
 
 
-def _write_all(root: str, changes: List[Change], pipe: Pipe) -> None:
-    """Reports numbers of changes: "made", and after a failure "undone"."""
+def _write_all(root: str, changes: List[Change], pipe: Pipe, go_on: bool) -> None:
+    """Reports numbers of changes that were "made", and each "problem"."""
     pipe.mark("nvmlInit")
     pynvml = nvml_library.load(root)
-    made: List[int] = []
     for number, change in enumerate(changes):
         try:
             _set(Calls(pynvml, pipe, change.address), change, change.new)
         except Exception as error:
             pipe.report(problem=f"{change}: {describe(pynvml, _SETTERS[change.what], error)}")
-            break
-        made.append(number)
-        pipe.report(made=number)
-    else:
-        return
-    for number in reversed(made):
-        change = changes[number]
-        try:
-            _set(Calls(pynvml, pipe, change.address), change, change.old)
-        except Exception as error:
-            pipe.report(stuck=describe(pynvml, _SETTERS[change.what], error))
+            if not go_on:
+                return
         else:
-            pipe.report(undone=number)
+            pipe.report(made=number)
 
 
 # Not nvmlDeviceSetPowerManagementLimit_v2: the binding does not look at what it returns.

@@ -13,7 +13,7 @@ from .pci_address import PATTERN, normalise
 
 
 class Found(NamedTuple):
-    """Kind of a line ("xid", "nvrm", "aer", "dpc", "pciehp", "mce", "other") and what it names."""
+    """Kind of a line and what it names; the kinds are listed with KernelEvent in nodeprep/model/facts.py."""
 
     kind: str
     device: str
@@ -36,6 +36,9 @@ _DEVICE_LINES = (
         ),
         "aer",
     ),
+    # Source: drivers/pci/pci.c; "can't change ..." until 5.7.
+    (re.compile(r"(?:Unable to|Refused to|can't) change power state"), "power_state"),
+    (re.compile(r"AMD-Vi: Event logged |event 0x[0-9a-f]+ received:"), "iommu_fault"),
     (
         re.compile(
             r".*(?:available PCIe bandwidth, limited by|retraining|link speed restriction)", re.DOTALL
@@ -56,7 +59,10 @@ _PLAIN_LINES = (
         re.compile(rf"SXid \(PCI:(?P<device>{PATTERN})"),
     ),
     (
-        re.compile(r"NVRM: |nvidia(?:-\w+)?(?: \S+)?: "),
+        re.compile(
+            r"NVRM: |nvidia(?:[-_]\w+)?(?: \S+)?: |nvidia[-_]\w+ |nvlink: |\[drm.*nvidia[-_]drm",
+            re.IGNORECASE,
+        ),
         "nvrm",
         re.compile(rf"(?:PCI:|GPU |nvidia )(?P<device>{PATTERN})"),
     ),
@@ -68,6 +74,46 @@ _PLAIN_LINES = (
         re.compile(rf"device_id: (?P<device>{PATTERN})"),
     ),
     (re.compile(r"(?:mce: )?\[Hardware Error\]: |mce: Uncorrected|EDAC \S+: \d+ [CU]E "), "mce", None),
+    # Faults leave the PCI domain out, or the device; the line is the evidence.
+    # Source: drivers/iommu/intel/dmar.c, drivers/iommu/amd/iommu.c, arm-smmu-v3.c.
+    (
+        re.compile(
+            r"DMAR: ?\[.*Request device \[|DMAR: DRHD: handling fault|dmar_fault: \d+ callbacks suppressed|"
+            r"(?:\S+ \S+: )?AMD-Vi: (?:Event logged|Completion-Wait loop timed out)|"
+            r"arm-smmu-v3 \S+: event 0x[0-9a-f]+ received:"
+        ),
+        "iommu_fault",
+        re.compile(rf"device=(?P<device>{PATTERN})"),
+    ),
+    # Source: kernel/watchdog.c, kernel/watchdog_perf.c ("NMI watchdog" until 4.19).
+    (
+        re.compile(
+            r"(?:(?:NMI )?watchdog: )?(?:BUG: (?:soft|workqueue) lockup|"
+            r"(?:CPU\d+: )?Watchdog detected hard LOCKUP)"
+        ),
+        "lockup",
+        None,
+    ),
+    # Source: kernel/hung_task.c.
+    (re.compile(r"INFO: task .+ blocked (?:in I/O wait )?for more than \d+ seconds"), "hung_task", None),
+    # Source: kernel/rcu/tree_stall.h.
+    (
+        re.compile(r"(?:rcu: )?(?:INFO: )?rcu_\w+ (?:self-)?detected .*stall|rcu: .* kthread starved for"),
+        "rcu_stall",
+        None,
+    ),
+    # Source: mm/oom_kill.c.
+    (
+        re.compile(r"(?:Memory cgroup )?[Oo]ut of memory: Kill|.+ invoked oom-killer: |oom-kill:"),
+        "oom",
+        None,
+    ),
+    # Source: lib/bug.c, arch/x86/mm/fault.c, kernel/panic.c.
+    (
+        re.compile(r"BUG: |kernel BUG at |Oops\b|general protection fault|Internal error: |Kernel panic - "),
+        "oops",
+        None,
+    ),
 )
 
 

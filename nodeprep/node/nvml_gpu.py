@@ -328,6 +328,12 @@ def _fabric_value(info: Any) -> Reading:
     state = int(info.state)
     if state not in FABRIC_STATES:
         return reading.error(f"NVML gave fabric state {state}, which is not known")
-    # The first version of the structure has no mask.
-    mask = getattr(info, "healthMask", None)
-    return reading.ok({"state": FABRIC_STATES[state], "status": int(info.status), "health_mask": mask})
+    return reading.ok(
+        {
+            "state": FABRIC_STATES[state],
+            "status": int(info.status),
+            # The first version of the structure has no mask, the second no summary.
+            "health_mask": getattr(info, "healthMask", None),
+            "health_summary": getattr(info, "healthSummary", None),
+        }
+    )

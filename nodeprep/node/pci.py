@@ -19,6 +19,7 @@ FIELDS = ("devices", "gpu_paths")
 
 DEVICES = "/sys/bus/pci/devices"
 _NVIDIA = "10de"
+# VGA controller and 3D controller (data-centre boards); audio functions and NVSwitches are others.
 _DISPLAY_CLASSES = ("0300", "0302")
 _SPEED = re.compile(r"(\d+(?:\.\d+)?) ?GT/s")
 
@@ -43,11 +44,16 @@ def gpu_paths(root: str, gpu_ids: Sequence[str]) -> List[Dict[str, Any]]:
     Raises:
         OSError: The bus cannot be listed, or a device cannot be identified: it might be a GPU.
     """
-    return [
-        {"gpu": address, "hops": hops(root, address)}
-        for address in list_folder(root, DEVICES)
-        if _is_gpu(root, address, gpu_ids)
-    ]
+    return [{"gpu": address, "hops": hops(root, address)} for address in gpus(root, gpu_ids)]
+
+
+def gpus(root: str, gpu_ids: Sequence[str] = ()) -> List[str]:
+    """Addresses of the GPUs on the bus.
+
+    Raises:
+        OSError: The bus cannot be listed, or a device cannot be identified: it might be a GPU.
+    """
+    return [address for address in list_folder(root, DEVICES) if _is_gpu(root, address, gpu_ids)]
 
 
 def hops(root: str, address: str) -> List[str]:

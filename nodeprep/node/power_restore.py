@@ -31,6 +31,18 @@ def load(root: str) -> Dict[str, Entry]:
     return entries
 
 
+def entries_of(gpus: Sequence[GpuPower]) -> Dict[str, Entry]:
+    """How GPUs stand, as entries by UUID."""
+    return {
+        gpu.uuid: {
+            "address": gpu.address,
+            "limit_mw": gpu.limit.get("value"),
+            "persistence": gpu.persistence.get("value"),
+        }
+        for gpu in gpus
+    }
+
+
 def remember(root: str, gpus: Sequence[GpuPower]) -> None:
     """Adds GPUs that are not in it yet; what is in it stays, however often settings change.
 
@@ -39,23 +51,20 @@ def remember(root: str, gpus: Sequence[GpuPower]) -> None:
         ValueError: The file there is damaged.
     """
     entries = load(root)
-    new = {
-        gpu.uuid: {
-            "address": gpu.address,
-            "limit_mw": gpu.limit.get("value"),
-            "persistence": gpu.persistence.get("value"),
-        }
-        for gpu in gpus
-        if gpu.uuid not in entries
-    }
+    new = entries_of([gpu for gpu in gpus if gpu.uuid not in entries])
     if new:
         document = {"schema": SCHEMA, "gpus": {**entries, **new}}
         durable.put(root, PATH, json.dumps(document, indent=2, sort_keys=True) + "\n", mode=0o600)
 
 
 def changes_back(entries: Dict[str, Entry], gpus: Sequence[GpuPower]) -> List[Change]:
-    """What to set so that the GPUs stand as before; limits first, since they need persistence."""
-    limits, persistence = [], []
+    """What to set so that the GPUs stand as before.
+
+    Limits need persistence: it is turned on before them, and off after them.
+    """
+    on: List[Change] = []
+    limits: List[Change] = []
+    off: List[Change] = []
     for gpu in gpus:
         entry = entries.get(gpu.uuid, {})
         old_limit, limit = entry.get("limit_mw"), gpu.limit.get("value")
@@ -63,8 +72,9 @@ def changes_back(entries: Dict[str, Entry], gpus: Sequence[GpuPower]) -> List[Ch
             limits.append(Change(gpu.address, gpu.uuid, "limit", limit, old_limit))
         old_mode, mode = entry.get("persistence"), gpu.persistence.get("value")
         if old_mode is not None and mode is not None and old_mode != mode:
-            persistence.append(Change(gpu.address, gpu.uuid, "persistence", int(mode), int(old_mode)))
-    return [*limits, *persistence]
+            change = Change(gpu.address, gpu.uuid, "persistence", int(mode), int(old_mode))
+            (on if old_mode else off).append(change)
+    return [*on, *limits, *off]
 
 
 def forget(root: str) -> None:

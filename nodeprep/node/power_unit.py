@@ -91,15 +91,29 @@ class Persistence:
         return {path: (now[path], text) for path, text in self.files.items() if now[path] != text}
 
 
+@dataclass(frozen=True)
+class State:
+    """How the unit stands.
+
+    Attributes:
+        enabled: It starts with the machine.
+        active: It has run without error; in a simulated root, where nothing runs it, as enabled.
+    """
+
+    enabled: bool
+    active: bool
+
+
 def plan(root: str, config: Mapping[str, object], node_pyz: Optional[str]) -> Persistence:
     """What files should be there for these settings.
 
     Args:
         root: "/" or a simulated root.
-        config: Content of CONFIG: limit and persistence as asked for.
+        config: Content of CONFIG: limit and persistence as asked for, None for what is left alone.
         node_pyz: The program on the node that the unit runs.
     """
-    nothing = all(value is None for value in config.values())
+    # A unit that is there is told to set nothing; where there is none, none is needed for that.
+    nothing = all(value is None for value in config.values()) and durable.content(root, CONFIG) is None
     obstacle = "nothing was asked for" if nothing else _obstacle(root, node_pyz)
     if obstacle:
         return Persistence({}, obstacle)
@@ -114,17 +128,18 @@ def plan(root: str, config: Mapping[str, object], node_pyz: Optional[str]) -> Pe
     return Persistence(files, "")
 
 
+def state(root: str) -> State:
+    """How the unit stands now."""
+    enabled = os.path.islink(under(root, ENABLED_LINK))
+    if not is_real(root):
+        return State(enabled, active=enabled)
+    return State(enabled, active=_systemd_runs(root) and says(root, "is-active"))
+
+
 def in_force(root: str) -> bool:
     """True when the unit starts with the machine and, where systemd can say, has run without error."""
-    if not os.path.islink(under(root, ENABLED_LINK)):
-        return False
-    if not is_real(root):
-        return True
-    try:
-        systemctl(root, "is-active", "--quiet", UNIT)
-    except UnitError:
-        return False
-    return True
+    now = state(root)
+    return now.enabled and now.active
 
 
 def observe(root: str) -> Dict[str, Any]:
@@ -214,6 +229,15 @@ def systemctl(root: str, *arguments: str, timeout_s: float = SYSTEMCTL_TIMEOUT_S
         raise UnitError(f"{shlex.join(command)}: {words}")
 
 
+def says(root: str, question: str) -> bool:
+    """What systemctl answers to "is-active" or "is-failed" about the unit."""
+    try:
+        systemctl(root, question, "--quiet", UNIT)
+    except UnitError:
+        return False
+    return True
+
+
 def daemon_command(root: str) -> str:
     """How nvidia-persistenced is started without nodeprep's drop-in, "" when there is no such unit."""
     unit = next((f"{folder}/{PERSISTENCED}" for folder in UNIT_FOLDERS if _is_unit(root, folder)), "")
@@ -244,17 +268,6 @@ def configured(root: str) -> Dict[str, Any]:
     if not isinstance(config, dict) or set(config) != {"limit", "persistence"}:
         raise ValueError(f"{CONFIG} is damaged: it should hold limit and persistence")
     return config
-
-
-def gpus_on_pci(root: str) -> int:
-    """How many NVIDIA GPUs the PCI bus shows."""
-    place = "/sys/bus/pci/devices"
-    addresses = list_folder(root, place) if exists(root, place) else []
-    vendors = {address: durable.content(root, f"{place}/{address}/vendor") for address in addresses}
-    nvidia = [address for address, vendor in vendors.items() if (vendor or "").strip() == "0x10de"]
-    classes = [durable.content(root, f"{place}/{address}/class") or "" for address in nvidia]
-    # 3D controller (data-centre boards) and VGA controller; the audio and NVSwitch functions are others.
-    return sum(name.startswith(("0x0302", "0x0300")) for name in classes)
 
 
 def _obstacle(root: str, node_pyz: Optional[str]) -> str:

@@ -47,6 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--inject", default="", metavar="FAULT", help="for example flip:block=7,bit=0")
     run.add_argument("--duration-s", type=float, help="length of the compute phase")
+    run.add_argument("--run", default="", metavar="ID", help="id of the run this is part of")
     run.add_argument("--share", action="store_true", help="load GPUs that others compute on")
     run.add_argument(
         "--nvml-deadline-s", type=float, default=30.0, help="how long NVML may take to list GPUs"
@@ -74,6 +75,7 @@ def _options(given: argparse.Namespace) -> Options:
         flip=inject.parse(given.inject, chosen) if given.inject else None,
         share=given.share,
         nvml_deadline_s=given.nvml_deadline_s,
+        run=given.run,
     )
 
 

@@ -20,6 +20,7 @@ class Options:
         out: Result folder.
         gpus: PCI addresses; empty means all.
         inject: The fault as it was typed, "" for none; `flip` is the same, parsed.
+        run: Id of the run this is part of, "" for none; stands in the result.
         share: Load a GPU although others compute on it.
     """
 
@@ -34,6 +35,7 @@ class Options:
     flip: Optional[Flip]
     share: bool
     nvml_deadline_s: float
+    run: str = ""
 
     @property
     def simulated(self) -> bool:

@@ -380,6 +380,7 @@ class Run:
         return {
             "schema": SCHEMA,
             "host": "",
+            "run": options.run,
             "simulated": options.simulated,
             "backend": options.backend,
             "state": state,

@@ -136,7 +136,13 @@ def load(asked: str) -> Workload:
             "cannot read the workload %s: %s" % (asked, error),
             hint="a workload file is one JSON object with the keys %s" % ", ".join(_keys()),
         ) from error
-    return parse(data, asked)
+    found = parse(data, asked)
+    if found.name in SHIPPED and found != parse(SHIPPED[found.name], found.name):
+        raise UsageProblem(
+            "%s: %r is the name of a shipped workload with other numbers" % (asked, found.name),
+            hint="give yours a name of its own: certificates name the workload they were issued for",
+        )
+    return found
 
 
 def parse(data: Any, source: str) -> Workload:

@@ -18,6 +18,7 @@ _FIGURES = {
     "replays_per_lane_minute": "PCIe replays, at most",
     "power_of_limit_fraction": "mean power during compute, at least",
     "probe_tflops": "throughput of the default workload in fp16, at least",
+    "ceiling_tflops": "16384^3 matrix product of the same run in fp16 or bf16, at least",
     "probe_of_ceiling_fraction": "throughput against the matrix-product ceiling of the same run, at least",
     "copy_h2d_gbps": "pinned copies to the GPU alone, at least",
     "copy_d2h_gbps": "pinned copies from the GPU alone, at least",
@@ -45,8 +46,8 @@ def _lines(page: ProfilePage) -> Iterator[str]:
     for name in _FIGURES:
         yield _row(page, name)
     yield ""
-    yield "A figure that is not known is not guessed: the check that would need it says so, and holds the"
-    yield "node against the others."
+    yield "A figure that is not known is not guessed: the check that would need it says so. Without any"
+    yield "absolute figure for throughput a node stays inconclusive, since a whole rack can be slow alike."
 
 
 def _row(page: ProfilePage, name: str) -> str:

@@ -15,7 +15,7 @@ from nodeprep.model.spec import Limit, NodeSpec, Profile
 from nodeprep.profiles.catalog import GENERIC, link_figures, load_profile, match
 from nodeprep.profiles.settings import AUTO, SiteSettings
 
-# Below this fraction of the default power limit the workload's floor has not been measured.
+# Below this fraction of the default power limit the throughput floors have not been measured.
 _FLOOR_HOLDS_FROM = 0.9
 
 
@@ -94,10 +94,8 @@ def _as_asked(
     result = profile
     if gen is not None and (policy.pcie_link.gen is not None or policy.pcie_link.width_lanes is not None):
         result = _at_link(result, int(gen.value), width)
-    if result.probe_tflops is not None and any(
-        fraction < _FLOOR_HOLDS_FROM for fraction in _limit_fractions(policy, facts)
-    ):
-        result = replace(result, probe_tflops=None)
+    if any(fraction < _FLOOR_HOLDS_FROM for fraction in _limit_fractions(policy, facts)):
+        result = replace(result, probe_tflops=None, ceiling_tflops=None)
     return result
 
 

@@ -43,9 +43,12 @@ _GPU_KEY = re.compile(r"^gpu\.([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\.(.+)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pivot:
-    """Configuration keys that each GPU has, as a table: keys down, GPUs grouped by equal values."""
+    """Configuration keys that each GPU has, as a table: keys down, GPUs across.
 
-    keys: tuple[str, ...]
+    A row holds one value for all GPUs when they agree, so that the odd one out is what catches the eye.
+    """
+
+    gpus: tuple[str, ...]
     rows: tuple[tuple[str, tuple[str, ...]], ...]
 
 
@@ -337,11 +340,13 @@ def _configuration(certificate: Certificate | None) -> tuple[tuple[tuple[str, st
             plain.append((key, value))
     if not gpus:
         return tuple(plain), None
-    keys = tuple(sorted({key for values in gpus.values() for key in values}))
-    rows = tuple(
-        (short_address(gpu), tuple(values.get(key, "") for key in keys)) for gpu, values in gpus.items()
-    )
-    return tuple(plain), Pivot(keys=keys, rows=rows)
+    keys = sorted({key for values in gpus.values() for key in values})
+    rows = tuple((key, _agreed([values.get(key, "") for values in gpus.values()])) for key in keys)
+    return tuple(plain), Pivot(gpus=tuple(map(short_address, gpus)), rows=rows)
+
+
+def _agreed(values: Sequence[str]) -> tuple[str, ...]:
+    return (values[0],) if len(set(values)) == 1 else tuple(values)
 
 
 def _signature(node: NodeView) -> tuple[tuple[str, str], ...]:

@@ -273,7 +273,9 @@ def power_capped(machine: Machine, index: int) -> Diagnosed:
     return _rejected(
         machine,
         _fail("power_limit", address, "500"),
-        # A limit that is not obeyed is no success, so it was not made to come back at boot either.
+        # A limit that one board does not obey is no success: apply took it back on all of them, and it was
+        # not made to come back at boot either.
+        _fail("power_limit", "*", "wanted", required=False),
         _fail("power_boot", "node", required=False),
         _fail("probe_performance", address, required=False),
     )
@@ -288,6 +290,7 @@ def throttle_under_load(machine: Machine, index: int) -> Diagnosed:
         machine,
         _fail("clock_reasons_load", address, "0x40"),
         _fail("probe_performance", address, required=False),
+        _fail("probe_power", address, required=False),
     )
 
 

@@ -64,20 +64,29 @@ class Compared:
     exit_code: ExitCode
 
 
-def signed_certificate(path: Path, key: Path | None, home: Home) -> Certificate:
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """A certificate whose signature holds, and what `cert verify` says of it."""
+
+    certificate: Certificate
+    looked: verifying.Verified
+
+
+def signed_certificate(path: Path, key: Path | None, home: Home) -> Signed:
     """The certificate whose signature holds, whatever its verdict and age: what drift compares with.
 
     Raises:
-        Rejected: The signature does not hold, or what it signs is no certificate.
+        Rejected: The signature does not hold, what it signs is no certificate, or the key was one
+            for simulated nodes and the certificate claims to be of a real one.
         UsageError: As `verify_file`.
     """
     looked = verify_file(path, key, home, allow_simulated=True)
-    if looked.certificate is None:
+    if looked.certificate is None or not drifting.can_compare(looked.check):
         raise Rejected(f"{path}: {looked.check.message}", hint=looked.hint)
-    return looked.certificate
+    return Signed(looked.certificate, looked)
 
 
-def compare(session: Session, certificate: Certificate, *, file: Path) -> Compared:
+def compare(session: Session, signed: Signed) -> Compared:
     """The node as it is now against its certificate.
 
     Raises:
@@ -88,7 +97,7 @@ def compare(session: Session, certificate: Certificate, *, file: Path) -> Compar
         kind = Unreachable if outcome.state == "unreachable" else Inconclusive
         raise kind(f"{outcome.host}: {outcome.state}: {outcome.error}", hint=outcome.hint)
     (facts,) = observed.facts.values()
-    drift = drifting.compare(certificate, facts, file=str(file))
+    drift = drifting.compare(signed.certificate, facts, signed.looked.check, now=datetime.now(UTC))
     return Compared(drift, drifting.exit_code(drift))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from nodeprep.certify.certificate import build_certificate
 from nodeprep.certify.judge import judge
 from nodeprep.certify.signing import SigningKey
 from nodeprep.certify.statement import sign_certificate
+from nodeprep.certify.waivers import expiry
 from nodeprep.errors import DocumentError, NodeprepError, PolicyError, UsageError
 from nodeprep.fleet import Outcome
 from nodeprep.knobs import build_plan
@@ -21,6 +22,7 @@ from nodeprep.model.codec import decode, digest
 from nodeprep.model.facts import NodeFacts
 from nodeprep.model.policy import Level
 from nodeprep.model.probe import ProbeResult
+from nodeprep.model.run import HostState
 from nodeprep.reports import write_report
 from nodeprep.workflows.content import content_digest
 from nodeprep.workflows.runs import load_view
@@ -62,6 +64,8 @@ class Probed:
     result: ProbeResult | None = None
     absent_reason: str = ""
     hint: str = ""
+    host_state: HostState = "done"
+    """A host that was lost under load stays so, although a certificate says what was seen before."""
 
 
 def certify(session: Session, options: CertifyOptions) -> Mapping[str, Certified]:
@@ -80,6 +84,8 @@ def certify(session: Session, options: CertifyOptions) -> Mapping[str, Certified
     for facts in before.values():
         _save_plan(session, facts)
 
+    # Kernel logs and bug reports: for the eyes of whoever ran this.
+    (session.run_dir / "evidence").mkdir(mode=0o700, exist_ok=True)
     reasons = {host: _why_not_to_probe(facts) for host, facts in before.items()}
     probed = {host: Probed(absent_reason=why) for host, why in reasons.items() if why}
     to_probe = [host for host, why in reasons.items() if not why]
@@ -105,7 +111,8 @@ def certify(session: Session, options: CertifyOptions) -> Mapping[str, Certified
             session.record(host, "judge", "failed", error=error.message, hint=error.hint)
             continue
         # The verdict ends the run; why the load failed, and what to do about it, must not go with it.
-        session.record(host, "judge", "done", error=probed[host].absent_reason, hint=probed[host].hint)
+        seen = probed[host]
+        session.record(host, "judge", seen.host_state, error=seen.absent_reason, hint=seen.hint)
     session.ledger.describe(
         level=_common(ask.level for ask in asked.values()),
         workload=_common(ask.workload_name for ask in asked.values()),
@@ -157,11 +164,13 @@ def _why_not_to_probe(facts: NodeFacts) -> str:
 
 def _probe_vars(session: Session, asked: _Asked, facts: NodeFacts) -> dict[str, Any]:
     cursor = facts.log_cursor
+    python = session.policy(facts.host).probe_python
     return {
+        # The inventory's own nodeprep_probe_python stands where the policy names none.
+        **({"nodeprep_probe_python": python} if python else {}),
         "nodeprep_probe_level": asked.level,
         "nodeprep_probe_workload": asked.workload,
         "nodeprep_probe_inject": asked.inject,
-        "nodeprep_probe_python": session.policy(facts.host).probe_python or "",
         "nodeprep_since": {
             "boot_id": cursor.boot_id,
             "sequence": _plain(cursor.sequence),
@@ -192,6 +201,9 @@ def _collect(session: Session, outcome: Outcome) -> Probed:
         problem = f"{file} cannot be read: {error.strerror}{full}"
     except DocumentError as error:
         problem = error.message
+    if result is not None and result.run != session.run_id:
+        problem = f"the probe result is of run {result.run or '(none)'}, not of {session.run_id}"
+        result = None
     session.record(
         outcome.host,
         "probe",
@@ -204,6 +216,7 @@ def _collect(session: Session, outcome: Outcome) -> Probed:
         result=result,
         absent_reason=problem,
         hint=outcome.hint or (result.hint if result else ""),
+        host_state=outcome.state if outcome.state in ("unreachable", "missing") else "done",
     )
 
 
@@ -219,6 +232,8 @@ def _issue(session: Session, asked: _Asked, keys: _Keys, before: NodeFacts, prob
         after=probed.after,
         probe=probed.result,
         probe_absent_reason=probed.absent_reason,
+        asked_level=asked.level,
+        asked_workload=asked.workload_name,
     )
     now = datetime.now(UTC)
     certificate = build_certificate(
@@ -231,7 +246,7 @@ def _issue(session: Session, asked: _Asked, keys: _Keys, before: NodeFacts, prob
         level=asked.level,
         workload=asked.workload_name,
         issued=now,
-        expires=now + timedelta(days=spec.policy.certify.valid_days),
+        expires=expiry(now, spec.policy.certify.valid_days, judgement.checks),
         digests={"content": content_digest(), "policy": digest(spec.policy)},
     )
     envelope = sign_certificate(certificate, keys.for_certificate(certificate))

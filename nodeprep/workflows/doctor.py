@@ -19,6 +19,7 @@ def doctor(home: Home) -> Doctor:
     findings = (
         _python(),
         _package("ansible-core", (2, 19), (2, 22)),
+        _node_python(),
         _package("ansible-runner", (2, 4), None),
         _program("ansible-playbook", "reinstall nodeprep: ansible-core belongs to it"),
         _program("ssh", "install the OpenSSH client; local nodes work without it", required=False),
@@ -54,6 +55,18 @@ def _package(name: str, least: tuple[int, int], below: tuple[int, int] | None) -
         status="ok" if fits else "missing",
         detail=version,
         hint="" if fits else f"nodeprep wants {limits}",
+    )
+
+
+def _node_python() -> DoctorFinding:
+    """Modules run with what ansible-core asks of a node's Python, which rises from release to release."""
+    major, minor = (int(part) for part in metadata.version("ansible-core").split(".")[:2])
+    least = "3.8" if (major, minor) < (2, 20) else "3.9"
+    return DoctorFinding(
+        name="Python on the nodes",
+        status="ok",
+        detail=f"{least} or later is needed with ansible-core {major}.{minor}",
+        hint="" if least == "3.8" else "for nodes with Python 3.8: pip install 'ansible-core<2.20'",
     )
 
 

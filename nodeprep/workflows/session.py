@@ -71,6 +71,7 @@ class Session:
     def __enter__(self) -> Session:
         self.run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{self.verb}-{secrets.token_hex(2)}"
         self.run_dir = (self.request.output or self.home.runs / self.run_id).absolute()
+        _refuse_earlier_run(self.run_dir)
         _make_folder(self.run_dir)
         self.fleet = Fleet(
             run_dir=self.run_dir,
@@ -214,9 +215,18 @@ def _name_hosts(hosts: Sequence[str]) -> str:
     return shown if len(hosts) <= 3 else f"{shown} and {len(hosts) - 3} more"
 
 
+def _refuse_earlier_run(path: Path) -> None:
+    """What an earlier run left must never be taken for this one's: not a probe result, not a certificate."""
+    if (path / "run.json").exists():
+        raise UsageError(
+            f"{path} holds an earlier run", hint="name a new folder with -o, or leave -o out for one by time"
+        )
+
+
 def _make_folder(path: Path) -> None:
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        # Kernel logs and bug reports land here; on the nodes they were for root's eyes.
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
         probe = path / ".writable"
         probe.write_bytes(b"x" * 4096)
         probe.unlink()

@@ -37,4 +37,9 @@ def load_workload(asked: str) -> str | Mapping[str, Any]:
             f"{path}: a workload is a mapping with a name",
             hint="see docs/probe.md for the keys",
         )
+    if data["name"] in SHIPPED:
+        raise UsageError(
+            f"{path}: {data['name']!r} is the name of a shipped workload",
+            hint="give yours a name of its own: certificates name the workload they were issued for",
+        )
     return data

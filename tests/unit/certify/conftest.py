@@ -16,11 +16,14 @@ from nodeprep.checks import Context
 from nodeprep.model.certificate import Certificate
 from nodeprep.model.codec import decode
 from nodeprep.model.facts import NodeFacts
+from nodeprep.model.policy import GpuPolicy, Policy
 from nodeprep.model.probe import ProbeResult
 from nodeprep.profiles import SiteSettings, resolve
 
 HERE = Path(__file__).parent
 FACTS = HERE.parents[1] / "cases" / "knobs" / "facts.json"
+# The limit that this node has, now and after its next boot.
+POLICY = Policy(gpu=GpuPolicy(power_limit="650W"))
 
 Facts = Callable[..., NodeFacts]
 
@@ -50,7 +53,7 @@ def probe() -> Callable[..., ProbeResult]:
 @pytest.fixture
 def context(facts: Facts, probe: Callable[..., ProbeResult]) -> Context:
     before = facts()
-    spec = resolve("node07", SiteSettings(), before, today=date(2026, 11, 30))
+    spec = resolve("node07", SiteSettings(policy=POLICY), before, today=date(2026, 11, 30))
     return Context(spec=spec, before=before, after=facts(), probe=probe())
 
 

@@ -40,6 +40,7 @@ def test_the_evidence_is_named_by_digest(context: Context, certificate: Certific
         "facts_before": digest(context.before),
         "facts_after": digest(context.after),
         "probe": context.probe.probe_digest,
+        "workload": context.probe.workload.digest,
         "probe_result": digest(context.probe),
     }
 

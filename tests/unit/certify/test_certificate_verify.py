@@ -6,21 +6,24 @@ import base64
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from certify_samples import NOW
+from certify_samples import NOW, certificate_for, passed
 from securesystemslib.dsse import Envelope
 from securesystemslib.signer import SSlibKey
 
 from nodeprep.certify.signing import SigningKey
 from nodeprep.certify.statement import build_statement, sign_certificate
 from nodeprep.certify.verify import Verified, verify
+from nodeprep.checks import Context
+from nodeprep.cli._output import Output
 from nodeprep.errors import ExitCode
 from nodeprep.model.certificate import Certificate
-from nodeprep.model.codec import encode_pretty
+from nodeprep.model.codec import encode, encode_pretty
+from nodeprep.model.policy import Waiver
 
 Verify = Callable[..., Verified]
 
@@ -58,15 +61,29 @@ def test_other_tools_verify_it_too(signed: bytes, key: SigningKey) -> None:
     assert Envelope.from_dict(json.loads(signed)).verify([public], 1)
 
 
-@pytest.mark.parametrize("bit", [0x01, 0xFF])
-def test_no_changed_byte_is_accepted(signed: bytes, key: SigningKey, bit: int) -> None:
-    public = key.public
+@pytest.mark.parametrize("form", [encode_pretty, encode])
+@pytest.mark.parametrize("bit", [0x01, 0x20, 0xFF])
+def test_no_changed_byte_is_accepted(
+    certificate: Certificate, key: SigningKey, bit: int, form: Callable[[Any], bytes]
+) -> None:
+    public, signed = key.public, form(sign_certificate(certificate, key))
+    assert verify(signed, public, now=NOW).check.accepted
     for index in range(len(signed)):
         changed = bytearray(signed)
         changed[index] ^= bit
         outcome = verify(bytes(changed), public, now=NOW)
         assert not outcome.check.accepted, (index, signed[index])
         assert outcome.exit_code == ExitCode.REJECTED
+
+
+def test_no_white_space_of_any_kind_stands_for_another(signed: bytes, key: SigningKey) -> None:
+    public = key.public
+    for index in (index for index, byte in enumerate(signed) if byte in b" \n"):
+        for other in b" \n\t\r":
+            if other != signed[index]:
+                changed = signed[:index] + bytes([other]) + signed[index + 1 :]
+                assert not verify(changed, public, now=NOW).check.accepted, index
+        assert not verify(signed[:index] + signed[index + 1 :], public, now=NOW).check.accepted, index
 
 
 def test_no_other_letter_of_base64_stands_for_the_same(signed: bytes, key: SigningKey) -> None:
@@ -92,8 +109,35 @@ def test_a_changed_payload(signed: bytes, key: SigningKey) -> None:
     assert outcome.check.host == ""
 
 
-def test_white_space_between_does_not_matter(signed: bytes, key: SigningKey) -> None:
-    assert verify(json.dumps(json.loads(signed)).encode(), key.public, now=NOW).check.accepted
+REFORMATTED = {
+    "other indent": lambda envelope: json.dumps(envelope, indent=4).encode(),
+    "spaces": lambda envelope: json.dumps(envelope).encode(),
+    "no newline": lambda envelope: encode_pretty(envelope)[:-1],
+    "one more newline": lambda envelope: encode_pretty(envelope) + b"\n",
+    "Windows": lambda envelope: encode_pretty(envelope).replace(b"\n", b"\r\n"),
+    "another order": lambda envelope: encode_pretty(dict(reversed(envelope.items()))),
+    "an escape": lambda envelope: encode_pretty(envelope).replace(b'"keyid"', b'"\\u006beyid"'),
+}
+
+
+@pytest.mark.parametrize("form", REFORMATTED.values(), ids=REFORMATTED)
+def test_reformatted(signed: bytes, key: SigningKey, form: Callable[[dict[str, Any]], bytes]) -> None:
+    outcome = verify(form(json.loads(signed)), key.public, now=NOW)
+    refused(outcome, "not_canonical")
+    assert "do not edit or reformat" in outcome.hint
+
+
+def test_what_a_command_prints_is_the_file(
+    certificate: Certificate, key: SigningKey, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Output(json=True).document(sign_certificate(certificate, key))
+    printed = capsys.readouterr().out.encode()
+    assert verify(printed, key.public, now=NOW).check.accepted
+
+
+def test_half_a_surrogate_pair_is_no_text(signed: bytes, key: SigningKey) -> None:
+    data = signed.replace(key.key_id.encode(), rb"\ud800")
+    refused(verify(data, key.public, now=NOW), "not_dsse")
 
 
 def test_another_key(signed: bytes, tmp_path: Path) -> None:
@@ -197,9 +241,12 @@ def test_from_the_future(signed: bytes, key: SigningKey) -> None:
     refused(verify(signed, key.public, now=NOW - timedelta(minutes=6)), "not_yet_valid")
 
 
+@pytest.mark.parametrize("verdict", ["certified", "rejected"])
 @pytest.mark.parametrize("expires", ["never", "2030-01-01T00:00:00"])
-def test_times_that_mean_nothing(certificate: Certificate, key: SigningKey, expires: str) -> None:
-    data = encode_pretty(sign_certificate(replace(certificate, expires=expires), key))
+def test_times_that_mean_nothing(
+    certificate: Certificate, key: SigningKey, expires: str, verdict: Any
+) -> None:
+    data = encode_pretty(sign_certificate(replace(certificate, expires=expires, verdict=verdict), key))
     refused(verify(data, key.public, now=NOW), "malformed")
 
 
@@ -248,6 +295,16 @@ def test_simulated_and_worse(
 def test_a_simulated_key_on_a_real_document(certificate: Certificate, simulated_key: SigningKey) -> None:
     data = sign_statement(build_statement(certificate), simulated_key)
     refused(verify(data, simulated_key.public, now=NOW, allow_simulated=True), "simulated_key")
+
+
+def test_what_it_stands_on_is_said_with_the_verdict(context: Context, key: SigningKey) -> None:
+    waiver = Waiver(check="width", owner="ops", until=date(2027, 1, 31), why="slot is x8")
+    waived = replace(passed("width", "0000:17:00.0"), status="SKIPPED", waiver=waiver, waived_status="FAIL")
+    certificate = certificate_for(context, (passed("ecc_on"), waived))
+    outcome = verify(encode_pretty(sign_certificate(certificate, key)), key.public, now=NOW)
+    assert outcome.check.accepted
+    assert outcome.check.message == "the signature holds and the node is certified, with 1 waiver by ops"
+    assert outcome.check.waivers == ("width FAIL on 0000:17:00.0: ops until 2027-01-31: slot is x8",)
 
 
 def test_every_refusal_has_its_own_message(

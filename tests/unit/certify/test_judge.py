@@ -119,6 +119,61 @@ def test_everything_waived_proves_nothing(context: Context) -> None:
     assert judgement.reasons == ("no check passed: nothing was proven",)
 
 
+@pytest.mark.parametrize(
+    ("waiver", "covers"),
+    [
+        (replace(WAIVER, subject="0000:17:*"), True),
+        (replace(WAIVER, subject="0000:3b:00.0"), False),
+        (replace(WAIVER, subject="node"), False),
+        (replace(WAIVER, status="FAIL"), True),
+        (replace(WAIVER, status="ERROR"), False),
+    ],
+)
+def test_a_waiver_can_be_for_one_subject_and_one_status(
+    context: Context, waiver: Waiver, covers: bool
+) -> None:
+    results = (result("FAIL", subject="0000:17:00.0"), result("PASS", "b"))
+    judgement = conclusion(with_waivers(context, waiver), *results)
+    assert judgement.verdict == ("certified" if covers else "rejected")
+    expired = conclusion(with_waivers(context, expired=(waiver,)), *results)
+    assert any("was not applied" in reason for reason in expired.reasons) == covers
+
+
+def test_a_second_waiver_covers_what_the_first_does_not(context: Context) -> None:
+    waivers = (replace(WAIVER, subject="0000:17:00.0"), replace(WAIVER, subject="0000:3b:00.0", owner="lab"))
+    results = [result("FAIL", subject=subject) for subject in ("0000:17:00.0", "0000:3b:00.0")]
+    judgement = conclusion(with_waivers(context, *waivers), *results, result("PASS", "b"))
+    assert [each.waiver and each.waiver.owner for each in judgement.checks] == ["ops", "lab", None]
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"asked_level": "extended"}, "the probe ran at level quick, and extended was asked for"),
+        ({"asked_workload": "other"}, "the probe ran workload vit-g, and other was asked for"),
+    ],
+)
+def test_a_probe_of_another_level_or_workload_does_not_certify(
+    context: Context, asked: dict[str, str], says: str
+) -> None:
+    judgement = conclude(context, [result("PASS")], expected=["a"], under_load=True, **asked)  # type: ignore[arg-type]
+    assert (judgement.verdict, judgement.reasons) == ("inconclusive", (says,))
+    whole = judge(context.spec, context.before, after=read_on(context), probe=context.probe, **asked)  # type: ignore[arg-type]
+    assert says in whole.reasons
+
+
+def test_a_probe_as_asked_certifies(context: Context) -> None:
+    judged = conclude(
+        context,
+        [result("PASS")],
+        expected=["a"],
+        under_load=True,
+        asked_level="quick",
+        asked_workload="vit-g",
+    )
+    assert judged.verdict == "certified"
+
+
 def test_an_expired_waiver_is_told_and_not_applied(context: Context) -> None:
     judgement = conclusion(with_waivers(context, expired=(WAIVER,)), result("FAIL"), result("PASS", "b"))
     assert judgement.verdict == "rejected"
@@ -150,6 +205,16 @@ def test_the_subject_is_named_in_the_reason(context: Context) -> None:
         ({"/gpus/1/state": "skipped"}, "GPU 0000:3b:00.0 was skipped"),
         ({"/gpus/1/pci_address": "0000:17:00.0"}, "GPU 0000:3b:00.0 was not loaded"),
         ({"/gpus": []}, "the probe loaded no GPU"),
+        (
+            {"/gpus/1/uuid": "GPU-of-node08"},
+            "the probe loaded another GPU at 0000:3b:00.0: GPU-of-node08, not "
+            "GPU-0a1b2c3d-1b0c-40a2-388f-cb077f563275",
+        ),
+        ({"/gpus/1/uuid": ""}, "the probe loaded another GPU at 0000:3b:00.0: of no UUID"),
+        (
+            {"/gpus/1/pci_address": "0000:99:00.0"},
+            "the probe loaded GPU 0000:99:00.0, which NVML did not list before",
+        ),
     ],
 )
 def test_a_probe_that_was_not_whole_does_not_certify(
@@ -192,7 +257,20 @@ def test_without_facts_after_the_load_there_is_no_certificate(context: Context) 
     [
         ({"/boot/boot_id": {"state": "ok", "value": "another"}}, "the node rebooted during the run"),
         ({"/boot/boot_id": {"state": "error", "detail": "x"}}, "whether the node rebooted"),
-        ({"/host": "node08"}, "the facts from after the load are of 'node08'"),
+        (
+            {"/dmi/board_serial": {"state": "ok", "value": "BSN-0008"}},
+            "another machine answered: the board serial changed during the run, from BSN-0007 to BSN-0008",
+        ),
+        ({"/dmi/product_uuid": {"state": "ok", "value": "u"}}, "the product UUID changed during the run"),
+        ({"/dmi/product_serial": {"state": "ok", "value": "s"}}, "the product serial changed during the run"),
+        (
+            {"/nvml/gpus/value/1/uuid": {"state": "ok", "value": "GPU-other"}},
+            "the GPUs changed during the run: gone GPU-0a1b2c3d-1b0c-40a2-388f-cb077f563275, new GPU-other",
+        ),
+        (
+            {"/pci/devices/value/0/link/sta_width_lanes": {"state": "ok", "value": 8}},
+            "pci.0000:16:01.0.link_lanes changed during the run, from 16 to 8",
+        ),
         (
             {"/nvml/gpus/value/0/power/limit_w": {"state": "ok", "value": 700.0}},
             "gpu.0000:17:00.0.power_limit_w changed during the run, from 650 to 700",
@@ -251,10 +329,16 @@ def test_a_node_without_gpus_does_not_certify(context: Context, facts: Any) -> N
     assert judgement.verdict == "inconclusive"
 
 
-def test_facts_of_another_host_do_not_certify(context: Context, facts: Any) -> None:
-    other = facts({"/host": "node08"})
-    judgement = conclusion(replace(context, before=other, after=other), result("PASS"))
-    assert judgement.reasons == ("the facts are of 'node08', not of 'node07'",)
+def test_what_a_healthy_node_does_under_load_is_no_change(context: Context, facts: Any) -> None:
+    after = facts(
+        {
+            "/pci/devices/value/0/link/sta_speed_gts": {"state": "ok", "value": 2.5},
+            "/nvml/gpus/value/0/ecc/volatile_corrected": {"state": "ok", "value": 4},
+            "/nvml/gpus/value/0/temperature/gpu_c": {"state": "ok", "value": 71},
+            "/memory/total_bytes": {"state": "ok", "value": 2163000000000 - 600 * 1024**2},
+        }
+    )
+    assert conclusion(replace(context, after=after), result("PASS")).verdict == "certified"
 
 
 @pytest.mark.parametrize("part", ["before", "after", "probe", "backend"])

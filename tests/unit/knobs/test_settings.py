@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from nodeprep.model.facts import NodeFacts
 from nodeprep.model.plan import Plan
 from nodeprep.model.spec import NodeSpec
 from nodeprep.profiles import resolve, settings_from_variables
+from nodeprep.workflows.apply import _settings
 
 FACTS = Path(__file__).parents[2] / "cases" / "knobs" / "facts.json"
 KNOBS = {knob.id: knob for knob in all_knobs()}
@@ -44,6 +47,41 @@ def test_persistence_is_written_as_the_policy_gives_it() -> None:
     assert settings("gpu_persistence", {"gpu": {"persistence": False}}) == {
         "gpu_power": {"persistence": False}
     }
+
+
+@pytest.mark.parametrize(
+    ("limit", "sent"), [({"power_limit": "90%"}, "90%"), ({}, "none")], ids=["a limit", "no limit"]
+)
+def test_what_is_set_at_boot_is_always_all_of_the_policy(limit: dict[str, str], sent: str) -> None:
+    assert settings("gpu_power_boot", {"gpu": {**limit, "persistence": False}}) == {
+        "gpu_power": {"limit": sent, "persistence": False}
+    }
+
+
+@pytest.mark.parametrize(
+    ("gpu", "knobs", "sent"),
+    [
+        ({"power_limit": "90%"}, {"gpu_power_limit"}, {"limit": "90%"}),
+        ({"persistence": False}, {"gpu_persistence"}, {"persistence": False}),
+        (
+            {"power_limit": "90%", "persistence": False},
+            {"gpu_power_boot", "gpu_power_limit", "gpu_persistence"},
+            {"limit": "90%", "persistence": False},
+        ),
+        (
+            {"persistence": False},
+            {"gpu_power_boot", "gpu_persistence"},
+            {"limit": "none", "persistence": False},
+        ),
+    ],
+)
+def test_knobs_that_are_due_send_one_group_together(
+    gpu: dict[str, Any], knobs: set[str], sent: dict[str, Any]
+) -> None:
+    spec, plan = planned({"gpu": gpu})
+    due = replace(plan, changes=tuple(change for change in plan.changes if change.knob in knobs))
+    session: Any = SimpleNamespace(specs={"node07": spec})
+    assert _settings(session, "node07", due) == {"gpu_power": sent}
 
 
 @pytest.mark.parametrize("knob", ["gpu_power_limit", "gpu_persistence"])

@@ -33,6 +33,7 @@ def limits(root: str) -> dict[str, tuple[float, bool]]:
 
 def with_systemd(root: str) -> str:
     Path(root, "run/systemd/system").mkdir(parents=True)
+    Path(root, "sys/bus/pci/devices").mkdir(parents=True)
     program = Path(root, PYZ.lstrip("/"))
     program.parent.mkdir(parents=True)
     program.write_bytes(b"program")
@@ -143,54 +144,19 @@ def test_no_driver_and_no_gpu(tmp_path: Path) -> None:
     assert set_power(root_with(tmp_path))["msg"] == "NVML lists no GPU"
 
 
-def test_a_cap_from_outside_fails_and_says_so(tmp_path: Path) -> None:
-    root = root_with(tmp_path, gpu(FIRST, hardware.capped(500)), gpu(SECOND))
-    result = set_power(root, "650W")
-    assert (result["failed"], result["changed"]) == (True, True)
-    assert f"{FIRST}: 650 W are requested and 500 W enforced: capped out of band" in result["msg"]
-    assert "BMC" in result["hint"]
-    assert [one["in_effect"] for one in result["gpus"]] == [False, True]
-    again = set_power(root, "650W")
-    assert (again["failed"], again["changed"]) == (True, False)
-
-
-def test_a_failed_write_takes_back_those_before(tmp_path: Path) -> None:
-    root = with_systemd(root_with(tmp_path, gpu(FIRST), gpu(SECOND, hardware.call_error(SET_LIMIT, 4))))
-    result = set_power(root, "600W")
-    assert (result["failed"], result["changed"]) == (True, False)
-    assert f"power limit of {SECOND} from 700 W to 600 W" in result["msg"]
-    assert "root rights are needed" in result["msg"]
-    assert f"rolled back: power limit of {FIRST} from 700 W to 600 W" in result["msg"]
-    assert limits(root) == {FIRST: (700.0, True), SECOND: (700.0, True)}
-    assert durable.content(root, power_unit.UNIT_FILE) is None
-    assert durable.content(root, power_unit.CONFIG) is None
-    assert result["persisted"] is False
-
-
-def test_a_hang_while_writing_says_what_stands(tmp_path: Path) -> None:
-    root = root_with(tmp_path, gpu(FIRST), gpu(SECOND, hardware.hang(SET_LIMIT)))
-    result = gpu_power.apply(root, limit="600W", persistence=True, deadline_s=2)
-    assert (result["failed"], result["changed"]) == (True, True)
-    assert f"NVML hung in {SET_LIMIT} on {SECOND}" in result["msg"]
-    assert (
-        f"could not be rolled back (NVML no longer answers) and stands: power limit of {FIRST}"
-        in result["msg"]
-    )
-
-
-def test_a_rollback_that_fails_too_says_what_stands(tmp_path: Path) -> None:
-    root = root_with(tmp_path, gpu(FIRST), gpu(SECOND, hardware.call_error(SET_LIMIT, 4)))
-    change = gpu_power_nvml.Change
-    first, second = (hardware.SimulatedGpu(address=address).uuid for address in (FIRST, SECOND))
-    # 900 W is what the simulated driver refuses to go back to.
+def test_a_series_of_writes_ends_at_the_first_failure_unless_told_to_go_on(tmp_path: Path) -> None:
+    root = root_with(tmp_path, gpu(FIRST, hardware.call_error(SET_LIMIT, 4)), gpu(SECOND))
     changes = [
-        change(FIRST, first, "limit", 900_000, 600_000),
-        change(SECOND, second, "limit", 700_000, 600_000),
+        gpu_power_nvml.Change(one.address, one.uuid, "limit", 700_000, 600_000)
+        for one in (hardware.SimulatedGpu(address=address) for address in (FIRST, SECOND))
     ]
-    written = gpu_power_nvml.write(root, changes, 10)
-    assert written.done == changes[:1]
-    assert "could not be rolled back" in written.problem
-    assert limits(root)[FIRST] == (600.0, True)
+    stopped = gpu_power_nvml.write(root, changes, 10)
+    assert stopped.done == []
+    assert f"power limit of {FIRST} from 700 W to 600 W" in stopped.problem
+    assert limits(root)[SECOND] == (700.0, True)
+    went_on = gpu_power_nvml.write(root, changes, 10, go_on=True)
+    assert (went_on.done, went_on.problem) == (changes[1:], stopped.problem)
+    assert limits(root)[SECOND] == (600.0, True)
 
 
 def test_a_limit_without_persistence_does_not_last_and_says_why(tmp_path: Path) -> None:
@@ -244,6 +210,40 @@ def test_setting_one_thing_keeps_the_other_over_a_reboot(node: str) -> None:
     assert limits(node)[FIRST] == (560.0, True)
 
 
+def test_none_takes_the_limit_out_of_the_unit_and_leaves_the_present_one(node: str) -> None:
+    with_systemd(node)
+    set_power(node, "80%", True)
+    before = limits(node)
+    result = set_power(node, "none", True)
+    assert (result["changed"], result["failed"], result["persisted"]) == (True, False, True)
+    assert limits(node) == before
+    assert power_unit.observe(node) == {"enabled": True, "limit": "", "persistence": True}
+    assert set_power(node, "none", True)["changed"] is False
+
+    (Path(node) / "run/nodeprep-nvml.json").unlink()
+    assert gpu_power.reapply(node, wait_s=0)["failed"] is False
+    assert limits(node) == {FIRST: (700.0, True), SECOND: (350.0, True)}
+
+
+def test_none_alone_on_a_unit_that_set_a_limit_alone(node: str) -> None:
+    with_systemd(node)
+    hardware.install(Path(node), [gpu(FIRST)])
+    set_power(node, "80%", None)
+    result = set_power(node, "none", None)
+    assert (result["failed"], result["persisted"]) == (False, True)
+    assert power_unit.observe(node) == {"enabled": True, "limit": "", "persistence": None}
+    boot = gpu_power.reapply(node, wait_s=0)
+    assert (boot["failed"], boot["changed"]) == (False, False)
+
+
+def test_none_where_nodeprep_has_set_nothing_makes_no_unit(node: str) -> None:
+    with_systemd(node)
+    result = set_power(node, "none", None)
+    assert (result["changed"], result["failed"], result["persisted"]) == (False, False, False)
+    assert result["persisted_reason"] == "nothing was asked for"
+    assert durable.content(node, power_unit.UNIT_FILE) is None
+
+
 def test_a_damaged_configuration_stops_the_write(node: str) -> None:
     durable.put(node, power_unit.CONFIG, "[]")
     result = set_power(node)
@@ -266,12 +266,37 @@ def test_boot_sets_the_gpus_that_answer_and_fails_for_the_others(node: str) -> N
         device = Path(node, "sys/bus/pci/devices", address)
         device.mkdir(parents=True)
         (device / "vendor").write_text("0x10de\n")
+        (device / "device").write_text("0x2330\n")
         (device / "class").write_text("0x030200\n")
     hardware.install(Path(node), [gpu(FIRST), gpu(SECOND, hardware.missing())])
     result = gpu_power.reapply(node, wait_s=0.2)
     assert result["failed"]
     assert "only 1 of 2 GPUs on the PCI bus answer" in result["msg"]
     assert limits(node) == {FIRST: (651.0, True)}
+
+
+def test_boot_sets_the_others_when_one_gpu_refuses(node: str) -> None:
+    with_systemd(node)
+    set_power(node)
+    (Path(node) / "run/nodeprep-nvml.json").unlink()
+    refuses = hardware.call_error(SET_LIMIT, 999)
+    hardware.install(Path(node), [gpu(FIRST, refuses), gpu(SECOND, model="h100-pcie")])
+    result = gpu_power.reapply(node, wait_s=0)
+    assert (result["failed"], result["changed"]) == (True, True)
+    assert f"power limit of {FIRST} from 700 W to 651 W" in result["msg"]
+    assert [one["in_effect"] for one in result["gpus"]] == [False, True]
+    assert limits(node)[SECOND] == (326.0, True)
+
+
+def test_boot_without_a_readable_bus_sets_and_fails(node: str) -> None:
+    with_systemd(node)
+    set_power(node)
+    (Path(node) / "run/nodeprep-nvml.json").unlink()
+    Path(node, "sys/bus/pci/devices").rmdir()
+    result = gpu_power.reapply(node, wait_s=0)
+    assert result["failed"]
+    assert "the PCI bus cannot be read" in result["msg"]
+    assert limits(node)[FIRST] == (651.0, True)
 
 
 def test_restore_point_keeps_the_first_state(node: str) -> None:

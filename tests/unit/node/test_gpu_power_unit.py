@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_systemctl import Systemctl
 
 from nodeprep.node import durable, power_unit
 
@@ -100,24 +101,9 @@ def test_systemctl_is_never_run_for_a_simulated_root(root: str, monkeypatch: pyt
     assert not power_unit.in_force(root)
 
 
-class Systemctl:
-    """Stands in for the command on a real machine."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, **fails: str) -> None:
-        self.calls: list[list[str]] = []
-        self.fails = fails
-        monkeypatch.setattr(power_unit, "is_real", lambda _root: True)
-        monkeypatch.setattr(subprocess, "run", self.run)
-
-    def run(self, command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
-        self.calls.append(command[1:])
-        error = self.fails.get(command[1].replace("-", "_"))
-        return subprocess.CompletedProcess(command, 1 if error else 0, "", error or "")
-
-
 def test_order_of_calls_on_a_real_machine(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     durable.put(root, FOLDER + power_unit.PERSISTENCED, PACKAGED)
-    systemctl = Systemctl(monkeypatch)
+    systemctl = Systemctl(monkeypatch, root)
     power_unit.put_files(root, plan(root))
     power_unit.enable(root)
     assert systemctl.calls == [
@@ -129,14 +115,14 @@ def test_order_of_calls_on_a_real_machine(root: str, monkeypatch: pytest.MonkeyP
 
 
 def test_the_daemon_is_left_alone_without_a_drop_in(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    systemctl = Systemctl(monkeypatch)
+    systemctl = Systemctl(monkeypatch, root)
     files = {path: text for path, text in plan(root).items() if text is not None}
     power_unit.put_files(root, files)
     assert systemctl.calls == [["daemon-reload"]]
 
 
 def test_a_unit_that_fails_is_an_error_with_its_words(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    Systemctl(monkeypatch, restart="Job for nodeprep-gpu-power.service failed")
+    Systemctl(monkeypatch, root, restart="Job for nodeprep-gpu-power.service failed")
     with pytest.raises(power_unit.UnitError, match=r"systemctl restart .*: Job for"):
         power_unit.enable(root)
 
@@ -144,19 +130,9 @@ def test_a_unit_that_fails_is_an_error_with_its_words(root: str, monkeypatch: py
 def test_an_enabled_unit_that_has_failed_is_not_in_force(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     power_unit.enable(root)
     assert power_unit.in_force(root)
-    Systemctl(monkeypatch, is_active="failed")
+    systemctl = Systemctl(monkeypatch, root)
     assert not power_unit.in_force(root)
-
-
-def test_only_nvidia_display_functions_count_as_gpus(tmp_path: Path) -> None:
-    functions = {
-        "0000:17:00.0": ("0x10de", "0x030200"),
-        "0000:18:00.0": ("0x10de", "0x030000"),
-        "0000:19:00.0": ("0x10de", "0x068000"),  # NVSwitch
-        "0000:1a:00.0": ("0x1002", "0x030000"),
-    }
-    for address, (vendor, kind) in functions.items():
-        place = f"/sys/bus/pci/devices/{address}"
-        durable.put(str(tmp_path), f"{place}/vendor", vendor + "\n")
-        durable.put(str(tmp_path), f"{place}/class", kind + "\n")
-    assert power_unit.gpus_on_pci(str(tmp_path)) == 2
+    systemctl.unit = "active"
+    assert power_unit.in_force(root)
+    systemctl.unit = "failed"
+    assert not power_unit.in_force(root)

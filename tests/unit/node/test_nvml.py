@@ -57,6 +57,7 @@ def test_everything_a_healthy_h100_says(tmp_path: Path) -> None:
     assert all(link.active.value and link.crc_errors.value == 0 for link in links)
     fabric = one.fabric.require("fabric")
     assert (fabric.state, fabric.status, fabric.health_mask) == ("completed", 0, 0x1AA)
+    assert fabric.health_summary == 1
 
 
 def _unread(value: object, path: str = "") -> dict[str, str]:
@@ -149,10 +150,19 @@ def test_a_library_that_hangs_at_init(tmp_path: Path) -> None:
     assert found.driver_version.state == "error"
 
 
-def test_a_hung_child_is_gone_afterwards(tmp_path: Path) -> None:
+def test_a_hung_child_is_gone_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    children: list[int] = []
+    fork = os.fork
+
+    def noted() -> int:
+        children.append(fork())
+        return children[-1]
+
+    monkeypatch.setattr(os, "fork", noted)
     observe(root_with(tmp_path, gpu(FIRST, hardware.hang("nvmlDeviceGetName"))), 0.3)
+    (child,) = children
     with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+        os.waitpid(child, os.WNOHANG)
 
 
 def test_a_gpu_without_a_handle_does_not_hide_the_others(tmp_path: Path) -> None:
@@ -232,6 +242,7 @@ def test_an_older_fabric_structure_is_taken_when_the_newest_is_refused(
     monkeypatch.setitem(library.DEVICE_ENTRIES, "nvmlDeviceGetGpuFabricInfoV", _only_v2)
     fabric = only(observe(root)).fabric.require("fabric")
     assert (fabric.state, fabric.status, fabric.health_mask) == ("in_progress", 27, 5)
+    assert fabric.health_summary is None
 
 
 def _only_v2(_gpu: object, out: object) -> None:

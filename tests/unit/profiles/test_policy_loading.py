@@ -253,7 +253,7 @@ def test_keys_of_the_policy_at_the_top() -> None:
 def test_a_profile_that_does_not_exist(profile: str) -> None:
     (problem,) = problems_of(f"nodeprep_profile: {profile}\n")
     assert problem.path == "nodeprep_profile"
-    assert "auto, a100, generic, h100, h200" in problem.hint
+    assert "auto, a100, a100_pcie, generic, h100, h100_pcie, h200, h200_nvl" in problem.hint
 
 
 def test_files(tmp_path: Path) -> None:

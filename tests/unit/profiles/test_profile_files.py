@@ -12,14 +12,19 @@ from nodeprep.profiles.catalog import link_figures, load_page, load_profile, mat
 NAMES = {
     "NVIDIA A100-SXM4-40GB": "a100",
     "NVIDIA A100-SXM4-80GB": "a100",
-    "NVIDIA A100-PCIE-40GB": "a100",
-    "NVIDIA A100 80GB PCIe": "a100",
+    "NVIDIA A100-PCIE-40GB": "a100_pcie",
+    "NVIDIA A100 80GB PCIe": "a100_pcie",
+    "NVIDIA A100-SXM-64GB": "a100_pcie",
+    "A100-PCIE-40GB": "a100_pcie",
     "A100-SXM4-40GB": "a100",
     "NVIDIA H100 80GB HBM3": "h100",
-    "NVIDIA H100 PCIe": "h100",
-    "NVIDIA H100 NVL": "h100",
+    "NVIDIA H100 PCIe": "h100_pcie",
+    "NVIDIA H100 NVL": "h100_pcie",
+    "NVIDIA H100 96GB HBM3": "h100",
+    "NVIDIA H100 64GB HBM2": "h100_pcie",
+    "NVIDIA H100": "h100_pcie",
     "NVIDIA H200": "h200",
-    "NVIDIA H200 NVL": "h200",
+    "NVIDIA H200 NVL": "h200_nvl",
     "NVIDIA GH200 480GB": "generic",
     "NVIDIA H20": "generic",
     "NVIDIA H800": "generic",
@@ -36,12 +41,35 @@ def test_by_name(name: str, profile: str) -> None:
 
 
 def test_the_profiles_there_are() -> None:
-    assert profile_ids() == ("a100", "generic", "h100", "h200")
+    assert profile_ids() == ("a100", "a100_pcie", "generic", "h100", "h100_pcie", "h200", "h200_nvl")
+
+
+def test_floors_of_sxm_boards_are_for_sxm_boards_only() -> None:
+    floors = {name: load_profile(name).ceiling_tflops for name in profile_ids()}
+    known = {name: floor.value for name, floor in floors.items() if floor is not None}
+    assert known == {"a100": 217, "h100": 584, "h200": 590}
+    for name in ("a100_pcie", "h100_pcie", "h200_nvl", "generic"):
+        profile = load_profile(name)
+        assert (profile.probe_tflops, profile.power_of_limit_fraction) == (None, None), name
+
+
+def test_what_a_healthy_h200_did_is_above_its_floors() -> None:
+    # Five quick runs on one H200 SXM at 700 W; the least of each.
+    profile = load_profile("h200")
+    for limit, measured in (
+        (profile.probe_tflops, 564),
+        (profile.ceiling_tflops, 647),
+        (profile.power_of_limit_fraction, 0.984),
+        (profile.probe_of_ceiling_fraction, 564 / 659),
+    ):
+        assert limit is not None
+        assert limit.value < measured
 
 
 def test_generic_knows_no_absolute_floor() -> None:
     profile = load_profile("generic")
     assert profile.probe_tflops is None
+    assert profile.ceiling_tflops is None
     assert profile.copy_h2d_gbps is None
     assert profile.copy_d2h_gbps is None
     assert profile.pcie_gen is None
@@ -51,7 +79,7 @@ def test_generic_knows_no_absolute_floor() -> None:
 def test_there_is_no_such_profile() -> None:
     with pytest.raises(UsageError, match="no profile 'h300'") as caught:
         load_profile("h300")
-    assert caught.value.hint == "profiles: a100, generic, h100, h200"
+    assert caught.value.hint == f"profiles: {', '.join(profile_ids())}"
 
 
 def text(**changes: object) -> str:

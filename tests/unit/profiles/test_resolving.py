@@ -119,9 +119,16 @@ def test_generic_gets_replays_from_a_pinned_link_and_no_floors() -> None:
     ("limit", "known"),
     [(None, True), ("93%", True), ("90%", True), ("89%", False), ("650W", True), ("629W", False)],
 )
-def test_the_throughput_floor_holds_near_the_default_limit_only(limit: str | None, known: bool) -> None:
+def test_the_throughput_floors_hold_near_the_default_limit_only(limit: str | None, known: bool) -> None:
     policy = {"gpu": {"power_limit": limit}} if limit else {}
-    assert (spec(policy).profile.probe_tflops is not None) == known
+    profile = spec(policy).profile
+    assert (profile.probe_tflops is not None) == known
+    assert (profile.ceiling_tflops is not None) == known
+
+
+def test_a_node_of_another_board_is_not_held_against_the_figures_of_sxm() -> None:
+    assert select_profile(facts("NVIDIA H200 NVL", "NVIDIA H200 NVL")).ceiling_tflops is None
+    assert select_profile(facts("NVIDIA H100 PCIe", "NVIDIA H100 PCIe")).ceiling_tflops is None
 
 
 def test_the_digest_is_of_the_policy() -> None:

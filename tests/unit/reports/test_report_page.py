@@ -267,8 +267,12 @@ def test_limits_stand_with_their_source(page):
 
 def test_configuration_of_gpus_is_a_table():
     node = _page.build(run_view(gpus=3)).nodes[0]
-    assert node.gpu_configuration.keys == ("ecc", "persistence", "power_limit_w")
-    assert node.gpu_configuration.rows[0] == ("17:00.0", ("on", "on", "651"))
+    assert node.gpu_configuration.gpus[0] == "17:00.0"
+    assert dict(node.gpu_configuration.rows) == {
+        "ecc": ("on",),
+        "persistence": ("on",),
+        "power_limit_w": ("651",),
+    }
     assert [key for key, _ in node.configuration] == ["driver.version", "kernel.cmdline", "kernel.release"]
 
 

@@ -124,6 +124,8 @@ def _account(standing):
 
 def _arguments(given, workload):
     arguments = ["--workload", workload, "--level", given["level"]]
+    # The folder is named for the run; the result says so too, and is held against it.
+    arguments += ["--run", os.path.basename(os.path.normpath(given["job_dir"]))]
     arguments += ["--nvml-deadline-s", str(given["nvml_deadline_s"])]
     for address in given["gpus"]:
         arguments += ["--gpu", address]

@@ -10,8 +10,9 @@ short_description: Write settings of a GPU node that need no reboot
 version_added: "0.1.0"
 description:
   - Brings the node to the given settings and reads them back. What is already so is left alone.
-  - All GPUs or none. Limits are checked against every GPU's constraints before the first write, and when a
-    write fails those before it are taken back.
+  - All or nothing. Limits are checked against every GPU's constraints before the first write. When anything
+    after it fails, settings and files go back to what they were, and the message says what was rolled back
+    and what could not be.
   - Before the first write the present state goes to a restore point on the node.
 options:
   root:
@@ -28,10 +29,13 @@ options:
         type: dict
         suboptions:
           limit:
-            description: Watts (C(650W)) or per cent of each GPU's default (C(93%)). Not given leaves it.
+            description:
+              - Watts (C(650W)) or per cent of each GPU's default (C(93%)).
+              - Not given leaves limits alone, also the one that the unit sets at boot.
+              - C(none) has the unit set no limit at boot, and leaves the present limit alone.
             type: str
           persistence:
-            description: Persistence mode. Not given leaves it alone.
+            description: Persistence mode. Not given leaves it alone, also what the unit sets at boot.
             type: bool
           state:
             description:
@@ -81,6 +85,8 @@ nodeprep:
     gpu_power:
       changed: true
       persisted: true
+      rolled_back: []
+      left_behind: []
       gpus:
         - address: "0000:17:00.0"
           enforced_w: 651.0

@@ -1,0 +1,59 @@
+"""Host copies ran both ways beside the model: the load was the one that a certificate speaks of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nodeprep.checks._check import Check, Context
+from nodeprep.checks._runs import each_run
+from nodeprep.model.probe import GpuRun
+from nodeprep.model.reading import Unreadable
+from nodeprep.model.result import CheckResult
+
+# Least rate of each direction while both run beside the model, of the lone rate in the same run. Source:
+# measured on an H200 SXM (Gen5 x16), 2026-11-30: 50.8 GB/s each way at once beside the model, 55.3 alone
+# (0.92). Half leaves room for GPUs that share a switch's uplink.
+LEAST_FRACTION = 0.5
+SOURCE = "nodeprep: half of the lone rate of the same run; measured on an H200 SXM: 0.92 (see the page)"
+
+
+def evaluate(context: Context) -> Iterator[CheckResult]:
+    """One result a GPU. Never FAIL: a load that was none says nothing bad of the node, and nothing good."""
+    yield from each_run(CHECK, context, "copies", _judge)
+
+
+def _judge(run: GpuRun) -> CheckResult:
+    address, copies = run.pci_address, run.copies
+    ways = (
+        (f"host to GPU {address}", copies.during_h2d_gbps, copies.alone_h2d_gbps, copies.bytes_h2d),
+        (f"GPU {address} to host", copies.during_d2h_gbps, copies.alone_d2h_gbps, copies.bytes_d2h),
+    )
+    rates: list[tuple[float, float, str]] = []
+    for way, during, alone, moved in ways:
+        rate = during.require(f"the copy rate {way} beside the model")
+        lone = alone.require(f"the copy rate {way} alone")
+        # Written so that a rate that is not a number does not pass either.
+        if not (moved > 0 and lone > 0 and rate > 0 and rate >= LEAST_FRACTION * lone):
+            raise Unreadable(
+                f"the load had no PCIe share in the direction {way}: {rate:.1f} of {lone:.1f} GB/s, "
+                f"{moved / 1e9:.1f} GB copied"
+            )
+        rates.append((rate, lone, way))
+    rate, lone, way = min(rates, key=lambda entry: entry[0] / entry[1])
+    return CHECK.result(
+        "PASS",
+        address,
+        f"copies ran both ways beside the model, at least {rate / lone:.0%} of the lone rate ({way})",
+        measured=round(rate, 2),
+        limit=round(LEAST_FRACTION * lone, 2),
+        unit="GB/s",
+        source=SOURCE,
+    )
+
+
+CHECK = Check(
+    id="copy_load",
+    title="host copies ran both ways beside the model",
+    phase="load",
+    evaluate=evaluate,
+)
