@@ -132,7 +132,9 @@ def test_drift_names_exactly_what_changed(cli: Cli, rack: RackInventory, certifi
     assert drifted.code == 10, drifted.stderr
     found = drifted.document["differences"]
     addresses = [gpu.address for gpu in rack.nodes[0].machine.description.gpus]
-    assert {difference["key"] for difference in found} == {
+    of_gpus = {
         f"gpu.{address}.{name}" for address in addresses for name in ("power_limit_w", "power_enforced_w")
     }
-    assert {(difference["certified"], difference["now"]) for difference in found} == {("651", "600")}
+    assert {difference["key"] for difference in found} == of_gpus | {"boot_unit.limit"}
+    changes = {(difference["certified"], difference["now"]) for difference in found}
+    assert changes == {("651", "600"), ("93%", "600W")}
