@@ -99,8 +99,8 @@ def conclude(
     """
     silent = [_silent(check) for check in expected if all(result.id != check for result in results)]
     checks = (*(waived(_named(result), context.spec) for result in results), *silent)
-    failed = [_line(result) for result in _causes_first(checks, explains or {})]
-    unread = [_line(result) for result in checks if result.status == "ERROR"]
+    failed = [line_of(result) for result in _causes_first(checks, explains or {})]
+    unread = [line_of(result) for result in checks if result.status == "ERROR"]
     gaps = list(_nothing_proven(checks))
     if under_load:
         gaps += identity_problems(context.before)
@@ -142,7 +142,8 @@ def _named(result: CheckResult) -> CheckResult:
     return result
 
 
-def _line(result: CheckResult) -> str:
+def line_of(result: CheckResult) -> str:
+    """A result as a reason of a verdict."""
     subject = "" if result.subject == "node" else f" {result.subject}"
     return f"{result.id}{subject}: {result.reason}"
 

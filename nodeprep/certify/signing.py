@@ -111,6 +111,12 @@ class SigningKey:
             UsageError: It cannot be read or written, others could read it, it needs a passphrase, is
                 not ed25519, or is of the other kind.
         """
+        if create and not path.exists() and path.with_suffix(".pub").exists():
+            raise UsageError(
+                f"{path.with_suffix('.pub')} is there and its private key {path} is not",
+                hint="bring the private key back; or move the public key to where certificates are verified, "
+                "since only it verifies those already issued, and a new pair is made",
+            )
         if create:
             _create_once(path, simulated=simulated)
         key = cls._load(path)
@@ -238,9 +244,12 @@ def _refuse_open_folder(folder: Path) -> None:
 def _read(path: Path, *, what: str, private: bool = False) -> bytes:
     try:
         with path.open("rb") as file:
+            data = file.read(_MAX_KEY_BYTES)
+            if private and b"-----BEGIN PUBLIC KEY-----" in data:
+                raise UsageError(f"{path} is a public key; a private key is wanted to sign with")
             if private:
                 _refuse_open_key(path, os.fstat(file.fileno()))
-            return file.read(_MAX_KEY_BYTES)
+            return data
     except FileNotFoundError as error:
         raise UsageError(f"there is no {what} {path}", hint="name the key's PEM file") from error
     except OSError as error:

@@ -56,7 +56,8 @@ def evaluate(context: Context) -> Iterator[CheckResult]:
 def _judge_probe(context: Context) -> CheckResult:
     probe = result(context)
     anybody_completed = any(run.state == "completed" for run in probe.gpus)
-    failed = sum(run.state == "failed" for run in probe.gpus)
+    killed = sum(_was_killed(run) for run in probe.gpus)
+    failed = sum(run.state == "failed" for run in probe.gpus) - killed
     if probe.injected:
         return CHECK.result(
             "ERROR",
@@ -68,6 +69,8 @@ def _judge_probe(context: Context) -> CheckResult:
         return CHECK.result("ERROR", "node", f"the probe was interrupted after {probe.duration_s:.0f} s")
     if probe.state == "failed" and not anybody_completed:
         return CHECK.result("ERROR", "node", f"the probe could not run: {probe.error or 'no reason given'}")
+    if killed and not failed:
+        return CHECK.result("ERROR", "node", f"the probe was killed on {killed} of {len(probe.gpus)} GPUs")
     return CHECK.result(
         "FAIL" if failed or probe.state == "failed" else "PASS",
         "node",
@@ -80,6 +83,11 @@ def _judge_probe(context: Context) -> CheckResult:
     )
 
 
+def _was_killed(run: GpuRun) -> bool:
+    """Nothing that a GPU does sends SIGKILL: that is the host's memory running out, or somebody's hand."""
+    return run.state == "failed" and "killed by SIGKILL" in run.error
+
+
 def _judge_run(probe: ProbeResult, run: GpuRun, anybody_completed: bool) -> CheckResult:
     address, why = run.pci_address, run.error or "no reason given"
     if run.state in ("interrupted", "skipped"):
@@ -87,6 +95,8 @@ def _judge_run(probe: ProbeResult, run: GpuRun, anybody_completed: bool) -> Chec
     if run.state == "failed" and not anybody_completed:
         # With no GPU that got through, the node's Python or driver may be at fault as well as the GPU.
         return CHECK.result("ERROR", address, f"the probe failed on GPU {address}, and ended on none: {why}")
+    if _was_killed(run):
+        return CHECK.result("ERROR", address, f"the probe was killed on GPU {address}: {why}")
     if run.state == "failed":
         return CHECK.result(
             "FAIL",

@@ -110,7 +110,8 @@ class ProgressView:
             self._bars.update(task, description=description)
 
     def _plain(self, event: FleetEvent) -> None:
-        if event.kind in ("task", "done") and not self._output.verbose:
+        # What failed is told at the end, with its hint.
+        if event.kind != "progress" and not self._output.verbose:
             return
         if self._last.get(event.host) != event.message:
             self._last[event.host] = event.message

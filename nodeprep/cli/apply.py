@@ -34,6 +34,8 @@ def apply(
     """Bring nodes to what the policy wants, and look again whether it took effect."""
     if not yes and (out.json or not sys.stdin.isatty()):
         raise UsageError("apply asks before it writes, and nobody is there to answer", hint="add --yes")
+    budget = Budget(batch=batch, max_failed=max_failed)
+    budget.check()
     with _command.session(asked, "apply", out, live=yes) as session:
         plans = run_plan(session)
         due = [plan for plan in plans.values() if plan.with_status("change")]
@@ -42,7 +44,7 @@ def apply(
         if due and not yes and not typer.confirm(f"change {len(due)} host(s)?", err=True):
             out.say("nothing was changed")
             return ExitCode.DRIFT
-        done = run_apply(session, plans, Budget(batch=batch, max_failed=max_failed))
+        done = run_apply(session, plans, budget)
         run = session.run_document()
     code = worst([*map(exit_of_application, done.values()), *map(_lost, run.hosts)])
     if len(run.hosts) == 1:
@@ -51,7 +53,8 @@ def apply(
         out.document(ApplicationList(run=run, hosts=done))
     for application in done.values():
         _show(application, out)
-    _command.explain_lost(run, out)
+    told = [host for host, application in done.items() if application.error]
+    _command.explain_lost(run, out, having=told)
     return code
 
 

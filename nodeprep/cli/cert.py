@@ -12,7 +12,8 @@ from nodeprep.certify import waivers
 from nodeprep.cli import _command, _options
 from nodeprep.cli._output import Output
 from nodeprep.cli.verify import show_checks
-from nodeprep.errors import ExitCode
+from nodeprep.errors import ExitCode, UsageError
+from nodeprep.fleet.inventory import LOCALHOST
 from nodeprep.model.certificate import Certificate
 from nodeprep.model.outputs import Drift
 from nodeprep.workflows import cert as workflow
@@ -92,6 +93,11 @@ def drift(
     """
     out = Output(json=json, quiet=quiet, verbose=verbose)
     signed = workflow.signed_certificate(certificate, key, Home.from_environment())
+    if inventory is None and signed.certificate.host != LOCALHOST:
+        raise UsageError(
+            f"the certificate is of {signed.certificate.host}, not of this machine",
+            hint="name the inventory with -i",
+        )
     asked = _command.request(
         signed.certificate.host if inventory is not None else None,
         inventory,

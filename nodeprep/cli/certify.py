@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 import typer
 from rich.markup import escape
 
+from nodeprep.certify import waivers
+from nodeprep.certify.judge import line_of
 from nodeprep.cli import _command, _options
 from nodeprep.cli._output import Output
 from nodeprep.cli.verify import EXIT_OF_VERDICT, show_checks, show_summary
@@ -80,6 +82,12 @@ def _show(certified: Certified, out: Output, *, everything: bool) -> None:
     certificate = certified.certificate
     title = f"{_name(certified)}: {certificate.verdict}"
     show_checks(title, certificate.checks, out, everything=everything)
+    of_checks = {line_of(check) for check in certificate.checks}
+    for reason in certificate.reasons:
+        if reason not in of_checks:
+            out.show(f"  [bold]{escape(reason)}[/]")
+    for waiver in waivers.described(certificate.checks):
+        out.show(f"  waived: {escape(waiver)}")
     out.show(f"  {escape(str(_shorter(certified.file)))}")
 
 

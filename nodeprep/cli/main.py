@@ -87,8 +87,12 @@ def invoke(arguments: list[str]) -> ExitCode:
         told = explain(error)
         if told.exit_code == ExitCode.BUG and out.verbose:
             out.talk.print_exception()
-        out.document(told)
         out.error(told.error, told.hint)
+        try:
+            out.document(told)
+        except OSError as broken:
+            # The error above may have been that very thing: stdout on a full disk, or closed.
+            out.error(f"the document could not be written: {broken.strerror}")
         return ExitCode(told.exit_code)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
+from nodeprep.knobs import gpu_power_limit
 from nodeprep.knobs._knob import Knob
 from nodeprep.model.facts import GpuPowerUnit, NodeFacts
 from nodeprep.model.plan import Change
@@ -23,7 +24,7 @@ def _plan(spec: NodeSpec, facts: NodeFacts) -> Iterator[Change]:
     new = _words(wanted.power_limit or "", wanted.persistence)
 
     def change(
-        status: Literal["ok", "change", "unsupported", "unknown"], old: str, reason: str = ""
+        status: Literal["ok", "change", "refused", "unsupported", "unknown"], old: str, reason: str = ""
     ) -> Change:
         return Change(
             knob=KNOB.id,
@@ -39,6 +40,10 @@ def _plan(spec: NodeSpec, facts: NodeFacts) -> Iterator[Change]:
     if facts.nvml.gpus.value is None:
         # Writing goes through NVML: a driver that does not answer is not asked to change anything.
         yield change("unknown", "unreadable", f"the GPUs could not be read: {facts.nvml.gpus.detail}")
+        return
+    refused = [one for one in gpu_power_limit.KNOB.plan(spec, facts) if one.status == "refused"]
+    if refused:
+        yield change("refused", "not looked at", f"the limit itself is refused: {refused[0].reason}")
         return
     if unit.value is None:
         status: Literal["unsupported", "unknown"] = (

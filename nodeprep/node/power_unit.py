@@ -152,7 +152,11 @@ def observe(root: str) -> Dict[str, Any]:
     """
     if not _systemd_runs(root):
         raise NotSupported("systemd does not run here, so nothing sets GPU power at boot")
-    config = configured(root)
+    try:
+        config = configured(root)
+    except ValueError:
+        # The unit would fail on it at boot; the file is nodeprep's own, and apply writes it anew.
+        return {"enabled": False, "limit": "", "persistence": None}
     return {
         "enabled": in_force(root),
         "limit": config["limit"] or "",

@@ -10,6 +10,7 @@ import importlib.util
 import os
 import platform
 import selectors
+import shutil
 import signal
 import sys
 import time
@@ -17,7 +18,7 @@ import traceback
 from datetime import datetime, timezone
 from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
-from . import files, gpus, program
+from . import files, gpus, program, turns
 from .backends.hints import NUMPY_HINT, TORCH_HINT
 from .gpus import Gpu
 from .options import Options
@@ -97,6 +98,7 @@ class Run:
         finally:
             self._preparing = False
             self._end_workers()
+            shutil.rmtree(self._folder.file(turns.FOLDER), ignore_errors=True)
         return self._conclude()
 
     # ---- phases
@@ -119,6 +121,8 @@ class Run:
         self._records = [GpuRecord(gpu, options.workload) for gpu in chosen]
 
     def _load(self) -> None:
+        shutil.rmtree(self._folder.file(turns.FOLDER), ignore_errors=True)
+        os.makedirs(self._folder.file(turns.FOLDER))
         with open(self._folder.file(files.LOG), "ab") as log:
             for record in self._records:
                 self._start_worker(record, log.fileno())
@@ -179,6 +183,9 @@ class Run:
         spec = {
             "backend": options.backend,
             "root": options.root,
+            "turns": self._folder.file(turns.FOLDER),
+            # Simulated copies do not contend.
+            "everybody": [one.gpu.address for one in self._records] if options.backend == "torch" else [],
             "gpu": {"address": gpu.address, "uuid": gpu.uuid, "name": gpu.name},
             "assignment": assignment_document(
                 Assignment(options.workload, options.budget, self._started, options.flip)
@@ -188,6 +195,7 @@ class Run:
             worker = WorkerProcess(spec, _environment(options.backend, gpu, len(self._records)), log)
         except OSError as error:
             record.fail("no worker process could be started: %s" % error, "", self._now())
+            self._give_up_turn(record)
             return
         self._workers[gpu.address] = worker
         self._selector.register(worker, selectors.EVENT_READ, record)
@@ -265,7 +273,16 @@ class Run:
                 self._forget(record)
                 self._say("failed", record.error, gpu=record.gpu.address)
 
+    def _give_up_turn(self, record: GpuRecord) -> None:
+        """The others must not wait for a worker that is gone."""
+        try:
+            turns.mark_done(self._folder.file(turns.FOLDER), record.gpu.address)
+        except OSError as error:
+            # They wait out their patience then, and say that nothing could be measured alone.
+            print(files.explain(error, turns.FOLDER), file=sys.stderr)
+
     def _forget(self, record: GpuRecord) -> None:
+        self._give_up_turn(record)
         worker = self._workers.pop(record.gpu.address)
         self._selector.unregister(worker)
         worker.close()

@@ -6,16 +6,20 @@ import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Callable, Dict, Optional
 
+from ..node import reading
 from .backends import Backend
 from .digests import Comparison, Mismatch
 from .inject import Flip
 from .levels import Budget
+from .turns import Turns
 from .workload import Workload
 
 # Repeating a pass costs a pass; a fault that stays is confirmed well enough by the first few.
 CONFIRMED_MISMATCHES = 3
 # Between the end of the load and result.json: stopping, summaries, writing.
 WRAP_UP_S = 1.0
+
+_NOT_ALONE = reading.error("another GPU did not end its copies, so none could be measured alone")
 
 Send = Callable[..., None]
 
@@ -40,9 +44,11 @@ class Session:
 
     Args:
         send: Called with keyword arguments for each message to the parent.
+        turns: The queue for lone copies.
     """
 
-    def __init__(self, backend: Backend, assignment: Assignment, send: Send) -> None:
+    def __init__(self, backend: Backend, assignment: Assignment, send: Send, turns: Turns) -> None:
+        self._turns = turns
         self._backend = backend
         self._assignment = assignment
         self._send = send
@@ -54,14 +60,16 @@ class Session:
         budget = self._assignment.budget
         backend = self._backend
         self._send(kind="versions", versions=backend.versions())
-        self._phase("copies")
-        h2d, d2h = backend.copies_alone(budget.copies_s)
+        with self._turns.alone() as alone:
+            self._phase("copies")
+            h2d, d2h = backend.copies_alone(budget.copies_s) if alone else (_NOT_ALONE, _NOT_ALONE)
         self._send(kind="copies_alone", h2d=h2d, d2h=d2h)
         self._phase("ceiling")
         dtype = self._assignment.workload.dtype
         self._send(kind="ceiling", tflops=backend.ceiling(budget.ceiling_s, dtype))
         self._phase("build")
         backend.build(self._assignment.workload)
+        self._turns.wait_for_others()
         self._phase("warm-up")
         backend.start_streaming()
         self._warm_up(time.monotonic() + budget.warm_up_s)

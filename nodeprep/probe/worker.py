@@ -17,6 +17,7 @@ from typing import Any, Dict
 from .backends import open_backend
 from .problem import ProbeError
 from .session import Session, assignment_from
+from .turns import Turns
 
 PR_SET_PDEATHSIG = 1
 
@@ -52,7 +53,8 @@ def _run(spec: Dict[str, Any], reporter: _Reporter) -> None:
         _stay_near(gpu["address"])
     backend = open_backend(spec["backend"], spec["root"], gpu)
     try:
-        Session(backend, assignment_from(spec["assignment"]), reporter.send).run()
+        turns = Turns(spec["turns"], gpu["address"], spec["everybody"])
+        Session(backend, assignment_from(spec["assignment"]), reporter.send, turns).run()
     finally:
         backend.close()
 

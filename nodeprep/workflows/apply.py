@@ -31,9 +31,20 @@ class Budget:
 
     def batches(self, hosts: Sequence[str]) -> Iterator[Sequence[str]]:
         """The hosts in slices."""
-        size = _share("--batch", self.batch, len(hosts)) if self.batch else len(hosts)
-        for start in range(0, len(hosts), max(size, 1)):
-            yield hosts[start : start + max(size, 1)]
+        size = max(_share("--batch", self.batch, len(hosts)), 1) if self.batch else max(len(hosts), 1)
+        for start in range(0, len(hosts), size):
+            yield hosts[start : start + size]
+
+    def check(self) -> None:
+        """Refuses what makes no sense, before anything is done.
+
+        Raises:
+            UsageError: Not a number or a share, or a batch of no hosts.
+        """
+        if self.batch and not _number("--batch", self.batch)[0]:
+            raise UsageError(f"--batch {self.batch}: that is no host at all", hint="1 is the smallest batch")
+        if self.max_failed:
+            _number("--max-failed", self.max_failed)
 
     def spent(self, failed: int, total: int) -> bool:
         """True when no further batch may start."""
@@ -46,11 +57,7 @@ def apply(session: Session, plans: Mapping[str, Plan], budget: Budget) -> Mappin
     Args:
         plans: From `workflows.plan`, of this session.
 
-    Raises:
-        UsageError: The budget makes no sense.
     """
-    tuple(budget.batches(session.hosts))
-    budget.spent(0, len(session.hosts))
     settings = {host: _settings(session, host, plan) for host, plan in plans.items()}
     due = [host for host in plans if settings[host]]
     done: dict[str, Application] = {
@@ -148,10 +155,13 @@ def _result(host: str, before: Plan, state: Any, **more: Any) -> Application:
 
 
 def _share(option: str, text: str, total: int) -> int:
+    number, is_share = _number(option, text)
+    return total * number // 100 if is_share else number
+
+
+def _number(option: str, text: str) -> tuple[int, bool]:
+    """The number, and whether it is a percentage."""
     match = re.fullmatch(r"(\d+)(%?)", text.strip())
-    if match is None:
+    if match is None or (match[2] and int(match[1]) > 100):
         raise UsageError(f"{option} {text!r}: a number of hosts or a percentage is wanted", hint="5, or 10%")
-    number = int(match[1])
-    if not match[2]:
-        return number
-    return total * number // 100
+    return int(match[1]), bool(match[2])

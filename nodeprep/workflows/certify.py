@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -28,6 +29,9 @@ from nodeprep.workflows.content import content_digest
 from nodeprep.workflows.runs import load_view
 from nodeprep.workflows.session import Session, now_text
 from nodeprep.workflows.workloads import load_workload
+
+# The probe knows which values fit its workload; what is no fault at all needs no node to be told.
+_FAULT = re.compile(r"flip:[a-z]+=\w+(,[a-z]+=\w+)*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +143,10 @@ def _asked(session: Session, host: str, options: CertifyOptions) -> _Asked:
             "the level soak is not available in this version",
             hint="the longest level is extended (two hours)",
         )
+    if options.inject and not _FAULT.fullmatch(options.inject):
+        raise UsageError(
+            f"no fault {options.inject!r}", hint="for example flip:block=7,bit=0 (see docs/probe.md)"
+        )
     workload = load_workload(options.workload or policy.workload)
     name = workload if isinstance(workload, str) else str(workload["name"])
     return _Asked(level=level, workload=workload, workload_name=name, inject=options.inject)
@@ -195,7 +203,10 @@ def _collect(session: Session, outcome: Outcome) -> Probed:
         result = decode(file.read_bytes(), ProbeResult, source=str(file))
     except FileNotFoundError:
         job = outcome.data.get("probe") or {}
-        problem = job.get("error") or outcome.error or "the probe left no result"
+        # What kept the probe from starting says more than that there is none.
+        missing = job.get("state") in (None, "absent")
+        words = (outcome.error, job.get("error")) if missing else (job.get("error"), outcome.error)
+        problem = next(filter(None, words), "the probe left no result")
     except OSError as error:
         full = " (the disk is full)" if error.errno == errno.ENOSPC else ""
         problem = f"{file} cannot be read: {error.strerror}{full}"

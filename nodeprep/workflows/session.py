@@ -170,8 +170,12 @@ class Session:
         path = self.run_dir / relative
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        temporary.write_bytes(document if isinstance(document, bytes) else encode_pretty(document))
-        temporary.replace(path)
+        try:
+            temporary.write_bytes(document if isinstance(document, bytes) else encode_pretty(document))
+            temporary.replace(path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
         return path
 
     def run_document(self) -> Run:

@@ -26,7 +26,7 @@ KINDS = {
     "bios": {"unsupported"},
     "gpu_ecc": {"ok", "unsupported", "unknown"},
     "gpu_persistence": {"ok", "change", "unknown"},
-    "gpu_power_boot": {"ok", "change", "unsupported", "unknown"},
+    "gpu_power_boot": {"ok", "change", "refused", "unsupported", "unknown"},
     "gpu_power_limit": {"ok", "change", "unsupported", "refused", "unknown"},
     "kernel_args": {"ok", "unsupported", "refused", "unknown"},
     "pcie_link": {"ok", "unsupported", "unknown"},

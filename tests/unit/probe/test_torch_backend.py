@@ -18,6 +18,7 @@ from nodeprep.probe.hashing import hexadecimal, mix  # noqa: E402
 from nodeprep.probe.levels import budget  # noqa: E402
 from nodeprep.probe.problem import ProbeError  # noqa: E402
 from nodeprep.probe.session import Assignment, Session  # noqa: E402
+from nodeprep.probe.turns import Turns  # noqa: E402
 
 pytestmark = pytest.mark.torch
 TINY = workload.load("tiny")
@@ -118,7 +119,8 @@ def test_a_session_on_the_torch_backend(pretended):
         budget("quick", "torch"), copies_s=0.01, ceiling_s=0.01, warm_up_s=0.01, total_s=None, compute_s=0.3
     )
     flip = inject.make(TINY, block=5, bit=12, iteration=3)
-    Session(TorchBackend(GPU), Assignment(TINY, plan, 0.0, flip), lambda **m: said.append(m)).run()
+    turns = Turns("", GPU["address"], ())
+    Session(TorchBackend(GPU), Assignment(TINY, plan, 0.0, flip), lambda **m: said.append(m), turns).run()
     phases = [message["name"] for message in said if message["kind"] == "phase"]
     assert phases == ["copies", "ceiling", "build", "warm-up", "compute"]
     found = [message["mismatch"] for message in said if message["kind"] == "mismatch"]

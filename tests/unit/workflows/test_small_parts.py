@@ -88,7 +88,13 @@ def test_failure_budget(allowed: str | None, failed: int, spent: bool) -> None:
 @pytest.mark.parametrize("text", ["few", "-1", "5 %", "1.5"])
 def test_a_budget_that_is_no_number_is_a_usage_error(text: str) -> None:
     with pytest.raises(UsageError):
-        Budget(max_failed=text).spent(0, 10)
+        Budget(max_failed=text).check()
+
+
+@pytest.mark.parametrize("text", ["0", "0%", "200%", "abc"])
+def test_a_batch_of_no_hosts_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        Budget(batch=text).check()
 
 
 def test_the_content_digest_is_stable_within_an_installation() -> None:
