@@ -2,7 +2,7 @@
 
 Reading order: inventory (who), play (one ansible-playbook), events (what became of each host),
 engine (the Fleet), ledger (what is on disk), stop (ending probes after Ctrl-C), archive (the
-programs that are put on nodes).
+programs that are put on nodes). Run as processes of their own: stopper, tether.
 """
 
 from nodeprep.fleet.disk import DiskError

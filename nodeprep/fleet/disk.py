@@ -7,10 +7,12 @@ import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeGuard
 
 from nodeprep.errors import UsageError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_NOT_WRITABLE = (*_FULL, errno.EROFS)
 
 
 class DiskError(UsageError):
@@ -46,15 +48,25 @@ def explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in _FULL:
-            raise DiskError(
-                f"cannot write {path}: the disk is full",
-                hint=f"free space on the file system of {path.parent}, or name another folder with -o",
-            ) from error
-        raise DiskError(
-            f"cannot write {path}: {error.strerror or error}",
-            hint="name a folder you can write with -o, or set NODEPREP_HOME",
-        ) from error
+        raise disk_error(path, error) from error
+
+
+def disk_error(path: Path, error: OSError) -> DiskError:
+    """The DiskError for an OSError met while writing `path`."""
+    if error.errno in _FULL:
+        return DiskError(
+            f"cannot write {path}: the disk is full",
+            hint=f"free space on the file system of {path.parent}, or name another folder with -o",
+        )
+    return DiskError(
+        f"cannot write {path}: {error.strerror or error}",
+        hint="name a folder you can write with -o, or set NODEPREP_HOME",
+    )
+
+
+def disk_refused(error: BaseException) -> TypeGuard[OSError]:
+    """Whether an error of unknown origin can only mean a disk that is full or read-only."""
+    return isinstance(error, OSError) and error.errno in _NOT_WRITABLE
 
 
 def _sync_folder(folder: Path) -> None:

@@ -106,7 +106,7 @@ class Fleet:
             extra_vars={"nodeprep_phase": phase, **(extra_vars or {})},
             host_vars=host_vars or {},
         )
-        tally = Tally(hosts, phase)
+        tally = Tally(hosts, phase, local=(target.host for target in targets if target.local))
         play = Play(request, self._cancelled)
         try:
             self._follow(play, tally, Journal(self._run_dir, phase))

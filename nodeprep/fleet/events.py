@@ -33,8 +33,17 @@ _GUIDES = (
     ),
     ("not found, ansible_python_interpreter", "set ansible_python_interpreter for this host"),
     ("no space left on device", "the node's disk is full: free space under /var and /tmp"),
+    (
+        "failed to create temporary directory",
+        "set ansible_remote_tmp to a folder that the user there can write, for example "
+        "/tmp/.ansible-USER/tmp, or make that user's ~/.ansible/tmp writable",
+    ),
 )
 _UNREACHABLE_HINT = "check that `ssh HOST` works from here, and ansible_host, ansible_port and ansible_user"
+_LOCAL_HINT = (
+    "this host is worked on without ssh: check ansible_python_interpreter, and that its user can write "
+    "Ansible's temporary folder (ansible_remote_tmp, ~/.ansible/tmp unless set)"
+)
 _STOPPED_HINT = "the run folder's events.jsonl has the last steps"
 
 
@@ -86,8 +95,9 @@ class _Host:
 class Tally:
     """Collects the events of one play and gives every requested host exactly one outcome."""
 
-    def __init__(self, hosts: Iterable[str], phase: str) -> None:
+    def __init__(self, hosts: Iterable[str], phase: str, *, local: Iterable[str] = ()) -> None:
         self._phase = phase
+        self._local = frozenset(local)
         self._hosts = {host: _Host() for host in hosts}
         self._words: list[str] = []
         self.play_started = False
@@ -128,7 +138,7 @@ class Tally:
         if kind == "runner_on_unreachable":
             host.ended = "unreachable"
             host.error = _message(result)
-            host.hint = _guide(host.error) or _UNREACHABLE_HINT
+            host.hint = _guide(host.error) or (_LOCAL_HINT if name in self._local else _UNREACHABLE_HINT)
             return FleetEvent(name, "unreachable", host.error)
         if kind == "runner_on_failed":
             return self._take_failure(name, host, task, data, result)
@@ -152,7 +162,7 @@ class Tally:
 
     def _take_record(self, name: str, host: _Host, record: Mapping[str, Any]) -> FleetEvent:
         host.ended = "failed" if record.get("state") == "failed" else "done"
-        host.error = str(record.get("error") or "")
+        host.error = _once(str(record.get("error") or ""))
         host.hint = str(record.get("hint") or _guide(host.error))
         if host.ended == "failed":
             return FleetEvent(name, "failed", host.error)
@@ -214,7 +224,14 @@ def _message(result: Mapping[str, Any]) -> str:
     text = str(
         result.get("msg") or result.get("module_stderr") or result.get("censored") or "no reason given"
     )
-    return " ".join(text.split())[:2000]
+    return _once(
+        " ".join(dict.fromkeys(" ".join(line.split()) for line in text.splitlines() if line.strip()))
+    )[:2000]
+
+
+def _once(text: str) -> str:
+    """A list of reasons with each once; what is tried again fails with the same words again."""
+    return "; ".join(dict.fromkeys(filter(None, map(str.strip, text.split("; ")))))
 
 
 def _guide(message: str) -> str:

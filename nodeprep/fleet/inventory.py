@@ -14,11 +14,13 @@ from typing import Any
 
 from nodeprep.errors import UsageError
 from nodeprep.fleet.content import program
+from nodeprep.fleet.language import utf8_environment
 
 LOCALHOST = "localhost"
 _PREFIX = "nodeprep_"
 # Read by the controller before any play runs, so a template in them would be taken for text.
 _READ_HERE = ("nodeprep_policy", "nodeprep_profile")
+_LOCAL = ("local", "ansible.builtin.local")
 _TIMEOUT_S = 120.0
 _UNMATCHED = re.compile(r"Could not match supplied host pattern, ignoring: (?P<pattern>\S+)")
 _UNPARSED = re.compile(r"Unable to parse (?P<source>.+?) as an inventory source|Completely failed to parse")
@@ -31,10 +33,12 @@ class Target:
     Attributes:
         variables: Its inventory variables that begin with "nodeprep_" and are plain values.
             Templates, vaulted values, connection variables and passwords stay with Ansible.
+        local: The inventory says that the host is this machine, worked on without ssh.
     """
 
     host: str
     variables: Mapping[str, Any]
+    local: bool = False
 
 
 def read_targets(inventory: Path | None, pattern: str | None) -> tuple[Target, ...]:
@@ -54,14 +58,14 @@ def read_targets(inventory: Path | None, pattern: str | None) -> tuple[Target, .
                 f"no host {pattern!r}: without an inventory there is only {LOCALHOST}",
                 hint="name an inventory with -i, or leave the hosts out",
             )
-        return (Target(LOCALHOST, {}),)
+        return (Target(LOCALHOST, {}, local=True),)
     if not inventory.exists():
         raise UsageError(f"no inventory at {inventory}", hint="name an inventory file or folder with -i")
     found, unmatched = _list(inventory, pattern)
     if unmatched or not found.hosts:
         everything, _ = (found, []) if pattern is None else _list(inventory, None)
         raise _no_match(inventory, pattern, unmatched, everything)
-    return tuple(Target(host, _own(host, found.variables.get(host, {}))) for host in found.hosts)
+    return tuple(_target(host, found.variables.get(host, {})) for host in found.hosts)
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,9 @@ def _list(inventory: Path, pattern: str | None) -> tuple[_Listing, list[str]]:
     if pattern is not None:
         command += ["--limit", pattern]
     # A source that no plugin understands is a warning by default, and the run then has no hosts.
-    environment = os.environ | {
+    environment = {
+        **os.environ,
+        **utf8_environment(),
         "ANSIBLE_INVENTORY_UNPARSED_FAILED": "1",
         "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "1",
         "ANSIBLE_NOCOLOR": "1",
@@ -89,7 +95,8 @@ def _list(inventory: Path, pattern: str | None) -> tuple[_Listing, list[str]]:
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             timeout=_TIMEOUT_S,
             check=False,
         )
@@ -128,6 +135,10 @@ def _walk(data: Mapping[str, Any], group: str, seen: set[str]) -> Iterator[str]:
     yield from data[group].get("hosts", ())
     for child in data[group].get("children", ()):
         yield from _walk(data, child, seen)
+
+
+def _target(host: str, variables: Mapping[str, Any]) -> Target:
+    return Target(host, _own(host, variables), local=variables.get("ansible_connection") in _LOCAL)
 
 
 def _own(host: str, variables: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,8 +21,9 @@ from typing import Any
 
 from nodeprep.errors import NodeprepError
 from nodeprep.fleet.content import collections_path, program
-from nodeprep.fleet.disk import explained
+from nodeprep.fleet.disk import disk_error, disk_refused, explained
 from nodeprep.fleet.inventory import LOCALHOST
+from nodeprep.fleet.language import utf8_environment
 
 # ansible-runner looks at its cancel callback once in this time, or whenever there is output.
 _LOOK_S = 0.25
@@ -38,6 +39,7 @@ _SSH_ARGS = (
 _DEFAULT_COLLECTIONS = "~/.ansible/collections:/usr/share/ansible/collections"
 # Ansible has no use for these, and its environment is visible in /proc.
 _WITHHELD = ("NODEPREP_BMC_PASSWORD",)
+_TETHER = Path(__file__).with_name("tether.py")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +89,7 @@ class Play:
 
         Raises:
             NodeprepError: Ansible is not installed, or ansible-runner itself broke.
-            DiskError: The play's folder cannot be written.
+            DiskError: The play's folder cannot be written, now or later.
         """
         self._environment = _environment()
         _prepare(self._request)
@@ -101,6 +103,8 @@ class Play:
                 except queue.Empty:
                     continue
                 if isinstance(got, BaseException):
+                    if disk_refused(got):
+                        raise disk_error(self._request.folder, got) from got
                     raise NodeprepError(f"ansible-runner broke: {got!r}") from got
                 if isinstance(got, PlayEnd):
                     self.end = got
@@ -119,6 +123,7 @@ class Play:
             self._queue.put(error)
 
     def _run(self) -> PlayEnd:
+        _require_stdout()
         # Importing it costs 0.1 s and configures logging; commands that run nothing do without.
         import ansible_runner  # noqa: PLC0415
 
@@ -147,6 +152,8 @@ class Play:
         )
         for name in _WITHHELD:
             runner.config.env.pop(name, None)
+        # Its own command begins with the bare name.
+        runner.config.command[:1] = _tethered(program("ansible-playbook"))
         runner.run()
         return PlayEnd(None if self._cancelled.is_set() else runner.rc)
 
@@ -189,6 +196,20 @@ class Play:
         return now - self._told_to_end_at > _GRACE_S
 
 
+def _require_stdout() -> None:
+    """Gives a process that was started without standard output (`>&-`) one that goes nowhere.
+
+    Libraries beneath ansible-runner take sys.stdout.write when they are loaded, never to use it.
+    """
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+
+
+def _tethered(path: str) -> list[str]:
+    """The start of a command line whose program ends when this process does."""
+    return [sys.executable, "-I", "-S", str(_TETHER), str(os.getpid()), path]
+
+
 _PROMPTS = {"BECOME": "--ask-become-pass", "SSH": "--ask-pass"}
 
 
@@ -196,7 +217,7 @@ def _prepare(request: PlayRequest) -> None:
     folder = request.folder
     with explained(folder):
         folder.mkdir(parents=True, mode=0o700)
-        (folder / "limit").write_text("".join(f"{host}\n" for host in request.hosts))
+        (folder / "limit").write_text("".join(f"{host}\n" for host in request.hosts), encoding="utf-8")
         settings = {"pexpect_timeout": _LOOK_S, "suppress_output_file": True}
         _write_json(folder / "env" / "settings", settings)
         _write_json(folder / "env" / "extravars", request.extra_vars)
@@ -229,7 +250,7 @@ def _environment() -> dict[str, str]:
     beside = str(Path(program("ansible-playbook")).parent)
     collections = [str(collections_path())]
     collections.append(given.get("ANSIBLE_COLLECTIONS_PATH", _DEFAULT_COLLECTIONS))
-    return {
+    return utf8_environment() | {
         "PATH": os.pathsep.join([beside, given.get("PATH", os.defpath)]),
         "ANSIBLE_COLLECTIONS_PATH": os.pathsep.join(collections),
         # ansible-runner switches it off unless it is set.

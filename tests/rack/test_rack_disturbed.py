@@ -222,5 +222,5 @@ def test_a_probe_python_that_is_not_there_is_named_with_a_hint(cli: Cli, rack: R
     change_policy(rack, probe_python="/nowhere/bin/python3")
     said = cli("certify", "-i", rack.inventory, "-o", rack.folder / "run")
     assert said.code in (20, 21), said.stderr
-    assert "/nowhere/bin/python3" in said.stderr
+    assert "/nowhere/bin/python3" in said.stdout
     assert "hint" in said.stderr

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -253,6 +256,49 @@ def test_a_full_disk_during_the_play(make_fleet: Make, run_dir: Path) -> None:
         fleet.run("inspect.yml", fleet.targets(None), phase="x")
     assert "free space" in caught.value.hint
     assert left_behind(run_dir) == ["events.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [(errno.ENOSPC, "disk is full"), (errno.EDQUOT, "disk is full"), (errno.EROFS, "Read-only")],
+)
+def test_a_disk_that_fills_under_ansible_runner(
+    make_fleet: Make, monkeypatch: pytest.MonkeyPatch, code: int, words: str
+) -> None:
+    def full(_self: play.Play) -> play.PlayEnd:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(play.Play, "_run", full)
+    with pytest.raises(DiskError, match=words) as caught:
+        make_fleet().run("inspect.yml", [Target("localhost", {})], phase="x")
+    assert "-o" in caught.value.hint
+
+
+def test_another_error_of_ansible_runner_is_a_bug(make_fleet: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_self: play.Play) -> play.PlayEnd:
+        raise OSError(errno.EAGAIN, "no more processes")
+
+    monkeypatch.setattr(play.Play, "_run", broken)
+    with pytest.raises(NodeprepError, match="ansible-runner broke") as caught:
+        make_fleet().run("inspect.yml", [Target("localhost", {})], phase="x")
+    assert not isinstance(caught.value, DiskError)
+
+
+def test_a_process_without_standard_output(run_dir: Path) -> None:
+    code = """
+import sys
+from pathlib import Path
+from nodeprep.fleet import Fleet
+fleet = Fleet(run_dir=Path(sys.argv[1]), inventory=None)
+sys.exit(fleet.run("inspect.yml", fleet.targets(None), phase="x")["localhost"].state)
+"""
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-c", code, str(run_dir)],
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == "done\n"
 
 
 def test_no_ansible_and_no_playbook(

@@ -56,6 +56,28 @@ def test_unreachable_is_a_state_of_its_own() -> None:
     assert "ssh HOST" in lost.hint
 
 
+def test_ssh_is_not_blamed_where_there_is_none() -> None:
+    tally = Tally(["n1", "n2"], "inspect", local=["n1"])
+    for host in ("n1", "n2"):
+        tally.take(event("runner_on_unreachable", host, res={"msg": "failed to open /dev/x"}))
+    here, there = tally.outcomes().values()
+    assert here.error == "failed to open /dev/x"
+    assert "ansible_remote_tmp" in here.hint
+    assert "ssh HOST" not in here.hint
+    assert "ssh HOST" in there.hint
+
+
+def test_the_same_words_are_said_once() -> None:
+    said = "failed to transfer a to b; failed to transfer a to b"
+    assert outcome(event("runner_on_unreachable", res={"msg": said})).error == "failed to transfer a to b"
+    assert outcome(event("runner_on_failed", res={"msg": "timed out\ntimed out\n\nx; y"})).error == (
+        "Read: timed out x; y"
+    )
+    assert outcome(record(state="failed", error=f"{said}; no evidence")).error == (
+        "failed to transfer a to b; no evidence"
+    )
+
+
 def test_a_host_that_is_spoken_to_again_is_not_given_up() -> None:
     lost = event("runner_on_unreachable", res={"msg": "Connection reset"})
     again = event("runner_on_start", task="Wait for the node to come back")
@@ -71,6 +93,7 @@ def test_a_host_that_is_spoken_to_again_is_not_given_up() -> None:
         ("root@n1: Permission denied (publickey).", "ansible_user"),
         ("Missing sudo password", "--ask-become-pass"),
         ("write: No space left on device", "disk is full"),
+        ("Failed to create temporary directory. In some cases, ...", "ansible_remote_tmp"),
         ("cannot make /var/lib/x: [Errno 13] Permission denied", "--become"),
     ],
 )

@@ -15,7 +15,7 @@ Make = Callable[..., Fleet]
 
 
 def test_no_inventory_is_this_machine(make_fleet: Make) -> None:
-    assert make_fleet().targets(None) == (Target("localhost", {}),)
+    assert make_fleet().targets(None) == (Target("localhost", {}, local=True),)
     assert make_fleet().targets("localhost") == make_fleet().targets("all")
     with pytest.raises(UsageError, match="without an inventory there is only localhost"):
         make_fleet().targets("node01")
@@ -35,6 +35,14 @@ def test_hosts_with_their_own_variables_and_no_secrets(make_fleet: Make, write_i
     assert (first.host, second.host) == ("node01", "node02")
     assert first.variables["nodeprep_policy"] == {"gpu": {"power_limit": "93%"}}
     assert "s3cret" not in repr(first)
+
+
+def test_which_hosts_are_worked_on_without_ssh(make_fleet: Make, write_inventory: Write) -> None:
+    fleet = make_fleet(write_inventory({"here": {}, "there": {"ansible_connection": "ssh"}}))
+    assert [(target.host, target.local) for target in fleet.targets(None)] == [
+        ("here", True),
+        ("there", False),
+    ]
 
 
 def test_patterns_are_ansibles(make_fleet: Make, write_inventory: Write) -> None:
