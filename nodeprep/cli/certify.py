@@ -15,7 +15,8 @@ from nodeprep.cli._output import Output
 from nodeprep.cli.verify import EXIT_OF_VERDICT, show_checks, show_summary
 from nodeprep.errors import ExitCode, worst
 from nodeprep.model.outputs import CertificateList
-from nodeprep.workflows.certify import Certified, CertifyOptions
+from nodeprep.workflows.asking import CertifyOptions
+from nodeprep.workflows.certify import Certified
 from nodeprep.workflows.certify import certify as run_certify
 from nodeprep.workflows.session import Request
 

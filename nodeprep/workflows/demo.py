@@ -14,7 +14,8 @@ from nodeprep.model.outputs import DemoResult
 from nodeprep.sim.rack import build_rack
 from nodeprep.sim.stories import check_stories
 from nodeprep.workflows.apply import Budget, apply
-from nodeprep.workflows.certify import CertifyOptions, certify
+from nodeprep.workflows.asking import CertifyOptions
+from nodeprep.workflows.certify import certify
 from nodeprep.workflows.home import Home
 from nodeprep.workflows.plan import plan
 from nodeprep.workflows.session import Notify, Request, Session
