@@ -242,9 +242,15 @@ def _config(root: str, limit: Optional[str], persistence: Optional[bool]) -> Dic
 
     Raises:
         OSError: The present configuration may not be read.
-        ValueError: It is damaged.
+        Refused: It is damaged, and so what is to be left alone is not known.
     """
-    config = power_unit.configured(root)
+    try:
+        config = power_unit.configured(root)
+    except ValueError as error:
+        if limit is None or persistence is None:
+            hint = "ask for a limit (or none) and for persistence: the file is then written anew"
+            raise Refused(str(error), hint) from error
+        config = {}
     if limit is not None:
         config["limit"] = None if limit == NO_LIMIT else limit
     if persistence is not None:

@@ -116,6 +116,13 @@ def _home(path: Path) -> DoctorFinding:
 
 def _key(path: Path) -> DoctorFinding:
     name = f"key {path.stem}"
+    if not path.exists() and path.with_suffix(".pub").exists():
+        return DoctorFinding(
+            name=name,
+            status="missing",
+            detail=f"{path} is gone, its public key is there",
+            hint="bring it back, or move the public key to where certificates are verified",
+        )
     if not path.exists():
         return DoctorFinding(name=name, status="ok", detail="made on first use")
     mode = stat.S_IMODE(path.stat().st_mode)

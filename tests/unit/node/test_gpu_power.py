@@ -244,12 +244,26 @@ def test_none_where_nodeprep_has_set_nothing_makes_no_unit(node: str) -> None:
     assert durable.content(node, power_unit.UNIT_FILE) is None
 
 
-def test_a_damaged_configuration_stops_the_write(node: str) -> None:
+@pytest.mark.parametrize(("limit", "persistence"), [("93%", None), (None, True)])
+def test_a_damaged_configuration_stops_a_write_that_would_keep_some_of_it(
+    node: str, limit: str | None, persistence: bool | None
+) -> None:
     durable.put(node, power_unit.CONFIG, "[]")
-    result = set_power(node)
+    result = set_power(node, limit, persistence)
     assert (result["failed"], result["changed"]) == (True, False)
     assert f"{power_unit.CONFIG} is damaged" in result["msg"]
+    assert "written anew" in result["hint"]
+    assert durable.content(node, power_unit.CONFIG) == "[]"
     assert gpu_power.reapply(node, wait_s=0)["msg"].startswith(power_unit.CONFIG)
+
+
+def test_a_damaged_configuration_is_written_anew_when_all_of_it_is_asked_for(node: str) -> None:
+    with_systemd(node)
+    durable.put(node, power_unit.CONFIG, '{"limit": ')
+    assert not power_unit.observe(node)["enabled"]
+    result = set_power(node)
+    assert (result["failed"], result["persisted"]) == (False, True), result["msg"]
+    assert power_unit.configured(node) == {"limit": "93%", "persistence": True}
 
 
 def test_boot_without_configuration_fails(node: str) -> None:

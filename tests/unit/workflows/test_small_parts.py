@@ -125,6 +125,15 @@ def test_doctor_finds_this_controller_ready(tmp_path: Path) -> None:
     assert found.ready, [finding for finding in found.findings if finding.status == "missing"]
 
 
+def test_doctor_misses_a_private_key_whose_public_key_is_there(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.keys.mkdir()
+    (home.keys / "nodeprep.pub").write_text("public")
+    found = doctor(home)
+    assert not found.ready
+    assert any(finding.name == "key nodeprep" and finding.status == "missing" for finding in found.findings)
+
+
 def test_doctor_does_not_overlook_a_key_that_others_can_read(tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.keys.mkdir()
