@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from nodeprep.errors import Problem
-from nodeprep.model.kernel_cmdline import Argument, parse_word, words
 from nodeprep.model.policy import KernelArgs
+from nodeprep.node.kernel_cmdline import Argument, parse_word, words
 
 # Options that circulate on the web and that no mainline kernel knows.
 # Source: drivers/pci/pci.c pci_setup() prints "PCI: Unknown option" for it.
@@ -38,7 +38,8 @@ def _kernel_args(section: Any, path: str) -> Iterator[Problem]:
     if not isinstance(section, Mapping):
         return
     lists: dict[str, list[tuple[str, Argument]]] = {}
-    for name, default in (("present", KernelArgs().present), ("absent", KernelArgs().absent)):
+    defaults = KernelArgs()
+    for name, default in (("present", defaults.present), ("absent", defaults.absent), ("replace", ())):
         given = section.get(name, default)
         entries = given if isinstance(given, list | tuple) else ()
         lists[name] = []
@@ -51,17 +52,47 @@ def _kernel_args(section: Any, path: str) -> Iterator[Problem]:
                 yield Problem(at, *fault)
             else:
                 lists[name].extend((at, argument) for argument in parse_word(entry))
-    yield from _repeats(lists["present"])
+    wanted = [*lists["present"], *lists["replace"]]
+    yield from _repeats(wanted)
     yield from _repeats(lists["absent"])
-    for at, argument in lists["present"]:
+    yield from _not_the_only_one(lists["present"], lists["replace"])
+    yield from _overrides(section.get("override"), f"{path}.override", [each for _, each in wanted])
+    for at, argument in wanted:
         for _, unwanted in lists["absent"]:
             if argument.matches(unwanted):
                 where = "" if "absent" in section else " (which is there by default)"
                 yield Problem(
-                    at if "present" in section else f"{path}.absent",
+                    f"{path}.absent" if ".present[" in at and "present" not in section else at,
                     f"{argument} is asked to be present, and absent by {unwanted}{where}",
                     "keep it in one of the two lists; a list that is left out has the default entries",
                 )
+
+
+def _not_the_only_one(
+    present: list[tuple[str, Argument]], replace: list[tuple[str, Argument]]
+) -> Iterator[Problem]:
+    for at, argument in replace:
+        rival = next((other for _, other in present if other.key == argument.key), None)
+        if rival is not None:
+            yield Problem(
+                at,
+                f"{argument} is to be the only value of {argument.key}, and present asks for {rival}",
+                "name a key in one of the two lists",
+            )
+
+
+def _overrides(section: Any, path: str, wanted: list[Argument]) -> Iterator[Problem]:
+    for index, entry in enumerate(section if isinstance(section, list | tuple) else ()):
+        if not isinstance(entry, Mapping):
+            continue
+        at = f"{path}[{index}]"
+        for key, why in (("owner", "name who answers for it"), ("why", "say why in a sentence")):
+            if isinstance(entry.get(key), str) and not entry[key].strip():
+                yield Problem(f"{at}.{key}", "is empty", why)
+        named = entry.get("argument")
+        if isinstance(named, str) and not set(parse_word(named)) & set(wanted):
+            asked = ", ".join(map(str, wanted)) or "none"
+            yield Problem(f"{at}.argument", f"{named} is not asked for", f"arguments asked for: {asked}")
 
 
 def _argument_fault(entry: str) -> tuple[str, str] | None:
@@ -85,7 +116,7 @@ def _repeats(entries: list[tuple[str, Argument]]) -> Iterator[Problem]:
             yield Problem(at, f"{argument} is listed twice", "keep it once")
         else:
             clash = next((other for _, other in earlier if argument.contradicts(other)), None)
-            if clash is not None and ".present[" in at:
+            if clash is not None and ".absent[" not in at:
                 yield Problem(at, f"{argument} contradicts {clash}", "keep the one that is meant")
 
 
