@@ -1,0 +1,146 @@
+"""How a trial boot ends: its traces go, its outcome stays, and a commit that was broken off is settled."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Optional
+
+from . import boot, trial_deadman, trial_state
+from .boot_loaders import BootLoader, Refusal
+from .paths import read_text
+from .trial_state import ABANDONED, COMMITTED, COMMITTING, JUDGED, ROLLED_BACK, Outcome, Trial
+from .trial_words import marked, same
+
+
+def traces(root: str, back_end: BootLoader) -> bool:
+    """Whether a trial has left anything on the node.
+
+    Raises:
+        OSError, ValueError: It cannot be known.
+    """
+    return trial_deadman.left(root) or back_end.armed() or back_end.staged() is not None
+
+
+def on_trial(root: str) -> bool:
+    """Whether this boot is a trial that was not made permanent, so that only a reboot gets rid of it.
+
+    Raises:
+        OSError, ValueError: It cannot be known.
+    """
+    marker = marked(read_text(root, "/proc/cmdline"))
+    point = trial_state.restore_point(root)
+    return bool(marker) and (point is None or marker not in point.commits)
+
+
+def clear(root: str, back_end: BootLoader) -> None:
+    """Takes away what a trial has put on the node, the one-shot entry first: from then on a reset is safe.
+
+    Raises:
+        Refusal, ToolError, UnitError, OSError, ValueError: Something is still there.
+    """
+    for there, undo in (
+        (back_end.armed(), back_end.disarm),
+        (back_end.staged() is not None, back_end.unstage),
+    ):
+        # Also when nothing shows, because it may have been broken off; only then may it be refused.
+        try:
+            undo()
+        except Refusal:
+            if there:
+                raise
+    trial_deadman.remove(root)
+
+
+def give_up(root: str, back_end: BootLoader, trial: Trial, why: str) -> str:
+    """Ends a trial without making it permanent; returns the outcome.
+
+    Raises:
+        Refusal, ToolError, UnitError, OSError, ValueError: It is not over; it can be given up again.
+    """
+    if trial.phase == COMMITTING:
+        trial = take_back(root, back_end, trial)
+    rebooted = boot.boot_id(root) != trial.boot_id
+    outcome = ROLLED_BACK if rebooted and trial.phase in (trial_state.ARMED, JUDGED) else ABANDONED
+    why = why or trial_state.describe(trial.findings)
+    _end(root, back_end, trial, outcome, why)
+    return outcome
+
+
+def finish(root: str, back_end: BootLoader, trial: Trial) -> None:
+    """Ends a trial that has been made permanent.
+
+    Raises:
+        Refusal, ToolError, UnitError, OSError, ValueError: It is not over; it can be finished again.
+    """
+    _end(root, back_end, trial, COMMITTED, "")
+
+
+def make_permanent(back_end: BootLoader, trial: Trial) -> None:
+    """Writes the permanent arguments of a trial in the phase "committing", and reads them back.
+
+    Raises:
+        Refusal: They did not come out as judged.
+        ToolError, OSError, ValueError: The boot loader failed.
+    """
+    back_end.commit(trial.wanted())
+    now = back_end.default_entry().cmdline
+    if not trial.wanted().satisfied(now) or not same(now, trial.target):
+        raise Refusal(f"the permanent arguments came out as {now!r}, and {trial.target!r} was judged good")
+
+
+def take_back(root: str, back_end: BootLoader, trial: Trial) -> Trial:
+    """Undoes a commit; returns the trial in the phase before it.
+
+    Raises:
+        Refusal: The permanent arguments are not as before.
+        ToolError, OSError, ValueError: The boot loader failed.
+    """
+    if trial.before_commit is not None:
+        back_end.restore(trial.before_commit)
+    now = back_end.default_entry().cmdline
+    if not same(now, trial.permanent):
+        raise Refusal(
+            f"the permanent arguments are {now!r}, and {trial.permanent!r} could not be restored",
+            "look at the boot loader's configuration by hand before this node reboots",
+        )
+    point = trial_state.restore_point(root)
+    if point is not None and trial.id in point.commits:
+        kept = [at for at, commit in enumerate(point.commits) if commit != trial.id]
+        commits, edits = [point.commits[at] for at in kept], [point.edits[at] for at in kept]
+        trial_state.put(root, replace(point, commits=commits, edits=edits))
+    trial = replace(trial, phase=JUDGED, before_commit=None)
+    trial_state.put(root, trial)
+    return trial
+
+
+def settle_commit(root: str, back_end: BootLoader, trial: Optional[Trial]) -> Optional[Trial]:
+    """Settles a commit that was broken off; returns the trial that is then under way.
+
+    Arguments that have become permanent were judged good before, so they stay; half a commit goes back.
+
+    Raises:
+        Refusal, ToolError, UnitError, OSError, ValueError: It is not settled.
+    """
+    if trial is None or trial.phase != COMMITTING:
+        return trial
+    if same(back_end.default_entry().cmdline, trial.target):
+        # Once more, because the default entry is only one of the places that a commit writes.
+        make_permanent(back_end, trial)
+        finish(root, back_end, trial)
+        return None
+    return take_back(root, back_end, trial)
+
+
+def _end(root: str, back_end: BootLoader, trial: Trial, outcome: str, why: str) -> None:
+    clear(root, back_end)
+    trial_state.put(
+        root,
+        Outcome(trial.id, outcome, why, trial.edit, trial.findings, trial.witness, trial_state.now()),
+    )
+    if outcome != COMMITTED:
+        point = trial_state.restore_point(root)
+        # Nothing was made permanent since it was made: it would only tie the node to an old state.
+        if point is not None and not point.commits:
+            trial_state.remove(root, trial_state.RESTORE)
+    # Last, so that whoever comes after a crash knows that there is something to end.
+    trial_state.remove(root, trial_state.STATE)
