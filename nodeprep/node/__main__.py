@@ -3,6 +3,8 @@
 python3 node.pyz observe                 facts as JSON
 python3 node.pyz gpu-power --show        present power settings as JSON
 python3 node.pyz gpu-power --apply       sets them again; what the systemd unit runs at boot
+python3 node.pyz link-pin --show         how the GPUs' PCIe links stand as JSON
+python3 node.pyz link-pin --apply        pins them again; what the systemd unit runs at boot
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import json
 import sys
 from typing import List, Optional
 
-from . import gpu_power, observe
+from . import gpu_power, link_pin, observe
 
 EXIT_OK = 0
 EXIT_APPLY_FAILED = 11
@@ -32,11 +34,17 @@ def main(argv: Optional[List[str]] = None) -> int:
     action.add_argument("--apply", action="store_true", help="set what nodeprep was told to set")
     action.add_argument("--show", action="store_true", help="print the present settings as JSON")
     power.add_argument("--wait-s", type=float, default=WAIT_S, metavar="S", help="for GPUs to answer")
-    for command in (facts, power):
+    links = commands.add_parser("link-pin", help="PCIe generation of the GPUs' links")
+    pinning = links.add_mutually_exclusive_group(required=True)
+    pinning.add_argument("--apply", action="store_true", help="pin what nodeprep was told to pin")
+    pinning.add_argument("--show", action="store_true", help="print how the links stand as JSON")
+    for command in (facts, power, links):
         command.add_argument("--root", default="/", help="another root than / is simulated")
     options = parser.parse_args(argv)
     if options.command == "observe":
         return _print(observe.collect(options.root, nvml_deadline_s=options.nvml_deadline_s))
+    if options.command == "link-pin":
+        return _show_links(options.root) if options.show else _pin_again(options.root)
     if options.show:
         result = gpu_power.show(options.root)
         return _print(result, failed=result["failed"])
@@ -58,6 +66,24 @@ def _reapply(root: str, wait_s: float) -> int:
     if result["failed"]:
         hint = f"\nhint: {result['hint']}" if result["hint"] else ""
         sys.stderr.write(f"gpu-power: {result['msg']}{hint}\n")
+        return EXIT_APPLY_FAILED
+    return EXIT_OK
+
+
+def _show_links(root: str) -> int:
+    result = link_pin.show(root)
+    return _print(result, failed=result["failed"])
+
+
+def _pin_again(root: str) -> int:
+    result = link_pin.reapply(root)
+    for link in result["links"]:
+        sys.stdout.write(
+            f"{link['gpu']} below {link['port']}: at most Gen{link['target_gen']}, runs at Gen{link['gen']}\n"
+        )
+    if result["failed"]:
+        hint = f"\nhint: {result['hint']}" if result["hint"] else ""
+        sys.stderr.write(f"link-pin: {result['msg']}{hint}\n")
         return EXIT_APPLY_FAILED
     return EXIT_OK
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Mapping, Optional
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence
 
-from . import gpu_power
+from . import gpu_power, link_pin
 from .power_unit import NODE_PYZ
 
 DEADLINE_S = 60.0
@@ -24,7 +24,8 @@ def apply(
     Args:
         root: "/" or a simulated root.
         settings: Group to its arguments. gpu_power: limit and persistence as `gpu_power.apply` takes
-            them, and state ("present", "absent" undoes).
+            them, and state ("present", "absent" undoes). pcie_link: gen, gpus and live as
+            `link_pin.apply` takes them, and state.
         check_mode: Only say what would change.
         deadline_s: Seconds for each group.
         node_pyz: The node program, for units that call it at boot.
@@ -84,4 +85,30 @@ def _gpu_power(
     )
 
 
-WRITERS: Dict[str, Callable[..., Result]] = {"gpu_power": _gpu_power}
+def _pcie_link(
+    root: str,
+    *,
+    gen: Optional[int] = None,
+    gpus: Optional[Sequence[str]] = None,
+    live: bool = False,
+    state: str = "present",
+    check_mode: bool,
+    deadline_s: float,
+    node_pyz: Optional[str],
+) -> Result:
+    if state == "absent":
+        return link_pin.forget(root, live=live, check_mode=check_mode)
+    if gen is None:
+        return {"failed": True, "msg": "no generation was given", "hint": "gen: 4"}
+    return link_pin.apply(
+        root,
+        gen=gen,
+        gpus=tuple(gpus or ()),
+        live=live,
+        check_mode=check_mode,
+        deadline_s=deadline_s,
+        node_pyz=node_pyz,
+    )
+
+
+WRITERS: Dict[str, Callable[..., Result]] = {"gpu_power": _gpu_power, "pcie_link": _pcie_link}

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from typing import Any, Dict, List, Optional
 
-from . import power_unit
+from . import link_pin_unit, power_unit
 from .boot import kernel_release
 from .paths import exists, is_real, list_folder, read_bytes, read_text, under
 from .reading import NotSupported, attempt
@@ -21,6 +21,7 @@ FIELDS = (
     "persistenced_running",
     "persistenced_no_persistence_mode",
     "gpu_power_unit",
+    "pcie_link_unit",
 )
 
 _PROC_VERSION = "/proc/driver/nvidia/version"
@@ -42,6 +43,7 @@ def collect(root: str) -> Dict[str, Any]:
         "persistenced_running": attempt(lambda: bool(_required(daemons))),
         "persistenced_no_persistence_mode": attempt(lambda: _no_persistence_mode(_required(daemons))),
         "gpu_power_unit": attempt(power_unit.observe, root),
+        "pcie_link_unit": attempt(link_pin_unit.observe, root),
     }
 
 

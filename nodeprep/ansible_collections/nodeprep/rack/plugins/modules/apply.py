@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: apply
-short_description: Write settings of a GPU node that need no reboot
+short_description: Write settings of a GPU node
 version_added: "0.1.0"
 description:
   - Brings the node to the given settings and reads them back. What is already so is left alone.
@@ -44,6 +44,37 @@ options:
             type: str
             choices: [present, absent]
             default: present
+      pcie_link:
+        description:
+          - PCIe generation that the GPUs' links may reach at most, by the target speed of the port above.
+          - A link is trained anew only when no driver is bound below its port, or with C(live). Otherwise the
+            unit pins it at the next boot before the driver loads, and the result says C(pending_reboot).
+          - A port that ignores the write makes the module fail; it is never taken for pinned.
+        type: dict
+        suboptions:
+          gen:
+            description: Generation, 1 to 6. Needed for C(present).
+            type: int
+          gpus:
+            description:
+              - PCI addresses of the GPUs; none means all NVIDIA GPUs.
+              - GPUs that were pinned before stay pinned, to the same generation.
+            type: list
+            elements: str
+          live:
+            description:
+              - Train links also under a bound driver, as long as no process has a GPU open.
+              - A GPU that does not come back is lost until the next boot.
+            type: bool
+            default: false
+          state:
+            description:
+              - C(present) pins, now or at the next boot, and makes it survive reboots by a unit that runs
+                O(node_pyz).
+              - C(absent) gives the ports their old target speeds and removes the unit.
+            type: str
+            choices: [present, absent]
+            default: present
   node_pyz:
     description: Path of the node program (M(nodeprep.rack.program)); settings that survive a reboot need it.
     type: str
@@ -74,6 +105,12 @@ EXAMPLES = r"""
       gpu_power:
         limit: 93%
         persistence: true
+
+- name: Pin the links of all GPUs to Gen4
+  nodeprep.rack.apply:
+    settings:
+      pcie_link:
+        gen: 4
 """
 
 RETURN = r"""
@@ -91,6 +128,18 @@ nodeprep:
         - address: "0000:17:00.0"
           enforced_w: 651.0
           persistence: true
+    pcie_link:
+      changed: true
+      persisted: true
+      pending_reboot: false
+      rolled_back: []
+      left_behind: []
+      links:
+        - gpu: "0000:17:00.0"
+          port: "0000:16:01.0"
+          target_gen: 4
+          gen: 4
+          in_effect: true
 hint:
   description: What to do about a failure.
   returned: on failure, where something can be said
@@ -107,6 +156,12 @@ GPU_POWER = {
     "persistence": {"type": "bool"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
+PCIE_LINK = {
+    "gen": {"type": "int"},
+    "gpus": {"type": "list", "elements": "str"},
+    "live": {"type": "bool", "default": False},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+}
 
 
 def main() -> None:
@@ -117,7 +172,10 @@ def main() -> None:
             "settings": {
                 "type": "dict",
                 "default": {},
-                "options": {"gpu_power": {"type": "dict", "options": GPU_POWER}},
+                "options": {
+                    "gpu_power": {"type": "dict", "options": GPU_POWER},
+                    "pcie_link": {"type": "dict", "options": PCIE_LINK},
+                },
             },
             "node_pyz": {"type": "str", "default": NODE_PYZ},
             "deadline_s": {"type": "float", "default": 60.0},
