@@ -1,0 +1,167 @@
+"""Which BMC belongs to a host, and the login to it, strictly from inventory variables."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from nodeprep.bmc.password import ENVIRONMENT, FILE_VARIABLE, read_password
+from nodeprep.errors import Problem, UsageError
+
+VARIABLE = "nodeprep_bmc"
+Protocol = Literal["ipmi", "redfish"]
+_PORTS: Mapping[str, int] = {"ipmi": 623, "redfish": 443}
+_SPOKEN = ("ipmi",)
+_KEYS = ("protocol", "address", "port", "user")
+_REQUIRED = ("protocol", "address", "user")
+# Source: IPMI 2.0, 22.28 Set User Name and 22.30 Set User Password. Some BMCs cut what is longer
+# and then refuse the login, others crash.
+_LONGEST_USER, _LONGEST_PASSWORD = 16, 20
+
+
+@dataclass(frozen=True, slots=True)
+class BmcTarget:
+    """One BMC, with all that is needed to log in.
+
+    Attributes:
+        host: Inventory name of the node it belongs to; for messages.
+        password: Never shown; goes to the process that speaks to the BMC through a pipe.
+    """
+
+    host: str
+    protocol: Protocol
+    address: str
+    port: int
+    user: str
+    password: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"BMC of {self.host} ({self.protocol}, {self.address} port {self.port})"
+
+
+def read_target(
+    host: str, variables: Mapping[str, Any], environment: Mapping[str, str]
+) -> tuple[BmcTarget | None, tuple[Problem, ...]]:
+    """The BMC of a host; None when the inventory names none, or when there are problems.
+
+    Args:
+        variables: The host's inventory variables; {host} in an address or a path is the host's name.
+    """
+    if VARIABLE not in variables:
+        return None, ()
+    access = variables[VARIABLE]
+    path = f"{host}.{VARIABLE}"
+    if not isinstance(access, Mapping):
+        return None, (Problem(path, "must be a mapping", f"for example {{{_example()}}}"),)
+    problems = [*_unknown(access, path), *_missing(access, path)]
+    protocol = access.get("protocol")
+    if "protocol" in access:
+        problems += _protocol_problems(protocol, f"{path}.protocol")
+    if "address" in access:
+        problems += _address_problems(access["address"], f"{path}.address")
+    port = access.get("port", _PORTS.get(protocol, 0) if isinstance(protocol, str) else 0)
+    if "port" in access:
+        problems += _port_problems(port, f"{path}.port")
+    if "user" in access:
+        problems += _user_problems(access["user"], f"{path}.user")
+    password, faults = _password(host, variables, environment)
+    problems += faults
+    if problems:
+        return None, tuple(problems)
+    address = for_host(access["address"], host)
+    return BmcTarget(host, access["protocol"], address, port, access["user"], password), ()
+
+
+def for_host(text: str, host: str) -> str:
+    """A value of a group's variables, for one host: {host} is its inventory name.
+
+    Templates would do the same; nodeprep reads these variables before any play could resolve one.
+    """
+    return text.replace("{host}", host)
+
+
+def absolute_path(value: Any, host: str, path: str) -> tuple[Path | None, tuple[Problem, ...]]:
+    """A file on the controller that an inventory variable names."""
+    if not isinstance(value, str) or not value:
+        return None, (Problem(path, "must be the path of a file on this machine"),)
+    found = Path(for_host(value, host))
+    try:
+        found = found.expanduser()
+    except RuntimeError:
+        return None, (Problem(path, f"{value}: no such home folder"),)
+    if not found.is_absolute():
+        return None, (Problem(path, f"{value} is a relative path", "begin it with / or ~"),)
+    return found, ()
+
+
+def _unknown(access: Mapping[Any, Any], path: str) -> Iterator[Problem]:
+    # Keys only: a value may be a secret that was put in the wrong place.
+    for key in access:
+        if key in _KEYS:
+            continue
+        if key == "password":
+            hint = f"a password does not belong in an inventory: {ENVIRONMENT} or {FILE_VARIABLE}"
+        else:
+            close = difflib.get_close_matches(str(key), _KEYS, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(_KEYS)}"
+        yield Problem(f"{path}.{key}", "unknown key", hint)
+
+
+def _missing(access: Mapping[Any, Any], path: str) -> Iterator[Problem]:
+    for key in _REQUIRED:
+        if key not in access:
+            yield Problem(f"{path}.{key}", "is missing", f"for example {{{_example()}}}")
+
+
+def _protocol_problems(value: Any, path: str) -> Iterator[Problem]:
+    if not isinstance(value, str) or value not in _PORTS:
+        yield Problem(path, f"{value!r} is not a protocol", f"one of {', '.join(_PORTS)}")
+    elif value not in _SPOKEN:
+        # Now, and not when a node hangs and the BMC is the only way back.
+        yield Problem(path, f"this version does not speak {value}", f"use {', '.join(_SPOKEN)}")
+
+
+def _address_problems(value: Any, path: str) -> Iterator[Problem]:
+    if not isinstance(value, str) or not value:
+        yield Problem(path, "must be a name or an IP address")
+    elif "://" in value or "/" in value:
+        yield Problem(path, f"{value!r} is a URL", "write the name or the IP address alone")
+    elif value.startswith("-") or any(character.isspace() for character in value):
+        yield Problem(path, f"{value!r} is neither a name nor an IP address")
+
+
+def _port_problems(value: Any, path: str) -> Iterator[Problem]:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 65535:
+        yield Problem(path, f"{value!r} is not a port", "a number from 1 to 65535, without quotes")
+
+
+def _user_problems(value: Any, path: str) -> Iterator[Problem]:
+    if not isinstance(value, str) or not value:
+        yield Problem(path, "must be the name of a BMC user", "quote a name that looks like a number")
+    elif len(value.encode()) > _LONGEST_USER:
+        yield Problem(path, f"is longer than IPMI's {_LONGEST_USER} bytes")
+
+
+def _password(
+    host: str, variables: Mapping[str, Any], environment: Mapping[str, str]
+) -> tuple[str, tuple[Problem, ...]]:
+    where = f"{host}.{FILE_VARIABLE}"
+    named = None
+    if FILE_VARIABLE in variables:
+        named, problems = absolute_path(variables[FILE_VARIABLE], host, where)
+        if problems:
+            return "", problems
+    try:
+        password = read_password(named, environment)
+    except UsageError as error:
+        return "", (Problem(where if named else f"{host}.{VARIABLE}", error.message, error.hint),)
+    if len(password.encode()) > _LONGEST_PASSWORD:
+        return "", (Problem(where, f"the password is longer than IPMI's {_LONGEST_PASSWORD} bytes"),)
+    return password, ()
+
+
+def _example() -> str:
+    return "protocol: ipmi, address: 10.0.0.7, user: admin"
