@@ -9,6 +9,8 @@ from nodeprep.certify.identity import NOT_SUPPORTED, text_of
 from nodeprep.model.certificate import Configuration
 from nodeprep.model.facts import Driver, Fabric, Gpu, NodeFacts, NvLink, PciDevice
 from nodeprep.model.reading import Reading
+from nodeprep.node import trial_words
+from nodeprep.node.kernel_cmdline import words
 
 _GIB = 1024**3
 
@@ -50,7 +52,15 @@ def same(key: str, was: str, now: str) -> bool:
 
 
 def _node(facts: NodeFacts) -> Iterator[tuple[str, str]]:
-    yield "kernel.cmdline", text_of(facts.boot.cmdline)
+    yield "kernel.cmdline", _told(facts.boot.cmdline, lambda running: _lasting(running, facts))
+    yield "boot.loader", text_of(facts.boot_loader.id)
+    yield "boot.cmdline", text_of(facts.boot_loader.cmdline)
+    yield "boot.kernel", text_of(facts.boot_loader.default_kernel)
+    yield "boot.secure", text_of(facts.kernel_use.secure_boot)
+    yield "boot.lockdown", text_of(facts.kernel_use.lockdown)
+    yield "vfio", _listed(facts.kernel_use.vfio_devices)
+    yield "virtual_functions", _listed(facts.kernel_use.virtual_functions)
+    yield "disks", _listed(facts.disks)
     yield "kernel.release", text_of(facts.boot.kernel_release)
     yield "cpu.online", text_of(facts.cpu.online)
     yield "memory.installed_bytes", text_of(facts.memory.dmi_installed_bytes)
@@ -67,6 +77,15 @@ def _node(facts: NodeFacts) -> Iterator[tuple[str, str]]:
     yield "nvml.lost", _told(facts.nvml.gpus, lambda _: "; ".join(facts.nvml.lost) or "none")
 
 
+def _lasting(running: str, facts: NodeFacts) -> str:
+    """The running command line, without what its first boot, a trial, had beside it and no later one has."""
+    if not trial_words.marked(running):
+        return running
+    permanent = set(words(facts.boot_loader.cmdline.value or ""))
+    added = [word for word in (trial_words.PANIC, *trial_words.DRACUT) if word not in permanent]
+    return trial_words.without(running, [trial_words.MARKER, *added])
+
+
 def _driver(driver: Driver) -> Iterator[tuple[str, str]]:
     yield "driver.version", text_of(driver.nvidia_version)
     yield "driver.disk_version", text_of(driver.nvidia_disk_version)
@@ -78,6 +97,10 @@ def _driver(driver: Driver) -> Iterator[tuple[str, str]]:
     yield "boot_unit.enabled", _told(unit, lambda found: _yes_no(found.enabled))
     yield "boot_unit.limit", _told(unit, lambda found: found.limit or "left alone")
     yield "boot_unit.persistence", _told(unit, lambda found: _yes_no(found.persistence))
+    pin = driver.pcie_link_unit
+    yield "link_unit.enabled", _told(pin, lambda found: _yes_no(found.enabled))
+    yield "link_unit.gen", _told(pin, lambda found: "none" if found.gen is None else str(found.gen))
+    yield "link_unit.ports", _told(pin, lambda found: ", ".join(sorted(found.ports)) or "none")
 
 
 def _aer(facts: NodeFacts) -> Iterator[tuple[str, str]]:

@@ -2,15 +2,43 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from nodeprep.checks._hops import Way
 from nodeprep.model.facts import AerOwnership, NodeFacts
 from nodeprep.model.reading import Unreadable
+from nodeprep.node.kernel_cmdline import Argument, parse
 
 SEVERITIES = ("correctable", "non_fatal", "fatal")
+
+_ASPM_OFF = Argument("pcie_aspm", "off")
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Errors on a way that do not reach the kernel.
+
+    Attributes:
+        why: The reason, and what to do about it.
+        blind: The kernel was not given AER at all: its zeros say nothing, neither good nor bad.
+    """
+
+    why: str
+    blind: bool = False
 
 
 def why_not_owned(document: NodeFacts, found: Way) -> str:
     """Why nobody counts AER errors on this way; "" when the kernel does.
+
+    Raises:
+        Unreadable: As `loss`.
+    """
+    lost = loss(document, found)
+    return lost.why if lost else ""
+
+
+def loss(document: NodeFacts, found: Way) -> Loss | None:
+    """What of the AER errors on this way does not reach the kernel; None when all do.
 
     Raises:
         Unreadable: It cannot be known, or somebody else than the kernel counts.
@@ -24,8 +52,12 @@ def why_not_owned(document: NodeFacts, found: Way) -> str:
             "happens; the BMC's event log (SEL) is the source"
         )
     if ownership.noaer.require("whether pci=noaer is on the command line"):
-        return "pci=noaer turned AER off"
-    return _why_not_granted(document, ownership, found.hops[0].address) or _why_not_reported(found)
+        return Loss("pci=noaer turned AER off")
+    blind = _why_not_granted(document, ownership, found.hops[0].address)
+    if blind:
+        return Loss(blind, blind=True)
+    silent = _why_not_reported(found)
+    return Loss(silent) if silent else None
 
 
 def _why_not_granted(document: NodeFacts, ownership: AerOwnership, root_port: str) -> str:
@@ -36,19 +68,24 @@ def _why_not_granted(document: NodeFacts, ownership: AerOwnership, root_port: st
     bridge = next((bridge for bridge in bridges if bridge.bus == bus), None)
     if bridge is None:
         raise Unreadable(f"the kernel log names no root bridge for bus {bus}")
-    controls = bridge.controls.require(f"what _OSC granted on root bridge {bridge.acpi_name or bus}")
-    if "AER" in controls:
+    name = bridge.acpi_name or bus
+    if "AER" in bridge.controls.require(f"what _OSC granted on root bridge {name}"):
         return ""
-    # Only for the advice; the finding above does not depend on it.
-    blinded = "pcie_aspm=off" in (document.boot.cmdline.value or "").split()
+    # Only for the words; that AER is blind does not depend on it.
+    by_argument = _ASPM_OFF in parse(document.boot.cmdline.value or "")
+    cause = (
+        "blind because of pcie_aspm=off, with which the kernel does not ask for it"
+        if by_argument
+        else "blind"
+    )
     advice = (
-        "; pcie_aspm=off made the kernel not ask for it: add pcie_ports=native, or use "
-        "pcie_aspm.policy=performance instead"
-        if blinded
-        else ""
+        "add pcie_ports=native, or take pcie_aspm.policy=performance and the BIOS setting in its place"
+        if by_argument
+        else "look for AER and firmware-first options in the BIOS"
     )
     return (
-        f"the kernel was not given AER on root bridge {bridge.acpi_name or bus} ({bridge.evidence}){advice}"
+        f"AER is {cause}: the kernel was not given AER on root bridge {name} ({bridge.evidence}), and its "
+        f"counters would read zero for ever; {advice}"
     )
 
 

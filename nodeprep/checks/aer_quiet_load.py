@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from nodeprep.checks._aer import SEVERITIES, why_not_owned
+from nodeprep.checks._aer_senders import senders
 from nodeprep.checks._check import Check, Context
 from nodeprep.checks._counters import DEVICE, grown, growth
 from nodeprep.checks._facts import facts, require_same_boot
@@ -17,23 +19,43 @@ from nodeprep.model.result import CheckResult
 # monitor's aer_per_5min lets a node in service err more; but bursts of corrected errors preceded the
 # loss of a GPU by 23 minutes in the field, and a node that has them when new will not get better.
 CORRECTED_LIMIT = 0
+_KINDS = {"root_port": "root port", "upstream_port": "switch port", "downstream_port": "switch port"}
 SOURCE = "nodeprep: an accepted link is quiet (stricter than PCIe's bit error rate, see the page)"
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A hop with the ways it lies on."""
+
+    hop: Hop
+    number: int
+    of: int
+    gpus: list[str]
+
+    @property
+    def name(self) -> str:
+        """What it is and where, for example "root port 0000:60:01.0 (hop 1 of 4 to GPU 0000:63:00.0)"."""
+        kind = _KINDS.get(self.hop.device.port_type.value or "", "device")
+        if self.hop.address in self.gpus:
+            return f"GPU {self.hop.address} (hop {self.number} of {self.of})"
+        return f"{kind} {self.hop.address} (hop {self.number} of {self.of} to GPU {' and '.join(self.gpus)})"
+
+
 def evaluate(context: Context) -> Iterator[CheckResult]:
-    """One result a hop, with the errors by type."""
+    """One result a hop, with the errors by type and, for a root port, who sent them."""
     require_same_boot(context)
-    judged: set[str] = set()
+    places: dict[str, _Place] = {}
     for path, where in gpu_paths(context, "before"):
         try:
             hops = _owned_hops(context, path)
         except Unreadable as error:
             yield CHECK.result("ERROR", path.gpu, str(error), evidence=(where,))
             continue
-        for hop in hops:
-            if hop.address not in judged:
-                judged.add(hop.address)
-                yield CHECK.on(hop.address, f"{hop.where}/aer", _judge, context, hop)
+        for number, hop in enumerate(hops, 1):
+            places.setdefault(hop.address, _Place(hop, number, len(hops), [])).gpus.append(path.gpu)
+    names = {address: place.name for address, place in places.items()}
+    for address, place in places.items():
+        yield CHECK.on(address, f"{place.hop.where}/aer", _judge, context, place, names)
 
 
 def _owned_hops(context: Context, path: GpuPath) -> tuple[Hop, ...]:
@@ -44,29 +66,35 @@ def _owned_hops(context: Context, path: GpuPath) -> tuple[Hop, ...]:
     return found.hops
 
 
-def _judge(context: Context, before: Hop) -> CheckResult:
-    document = facts(context, "after")
+def _judge(context: Context, place: _Place, names: Mapping[str, str]) -> CheckResult:
+    document, before = facts(context, "after"), place.hop
     document.pci.devices.require("the PCI device list after the load")
     after = document.pci_device(before.address)
     if after is None:
         return CHECK.result(
             "FAIL",
             before.address,
-            f"{before.address} was on the PCI bus before the load and is gone",
+            f"{place.name} was on the PCI bus before the load and is gone",
             measured="gone",
             limit="still there",
             source="the PCI bus before the load",
         )
     is_root = before.device.port_type.require(f"the port type of {before.address}") == "root_port"
-    counts = dict(_new_errors(before.address, before.device.aer, after.aer, is_root))
-    total = sum(counts.values())
-    listed = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()) if count)
+    counts = dict(_new_errors(before.address, before.device.aer, after.aer))
+    told = [f"{count} {name}" for name, count in sorted(counts.items()) if count]
+    received = dict(_received(before.address, before.device.aer, after.aer)) if is_root else {}
+    told += [
+        f"{count} received as root port ({severity}), {senders(document, before.address, severity, names)}"
+        for severity, count in received.items()
+        if count
+    ]
+    total = sum(counts.values()) + sum(received.values())
     return CHECK.result(
         "FAIL" if total > CORRECTED_LIMIT else "PASS",
         before.address,
-        f"{before.address} reported errors under load: {listed}"
+        f"{place.name} reported errors under load: {', '.join(told)}"
         if total
-        else f"{before.address} reported no error under load",
+        else f"{place.name} reported no error under load",
         measured=total,
         limit=CORRECTED_LIMIT,
         unit="errors",
@@ -74,7 +102,7 @@ def _judge(context: Context, before: Hop) -> CheckResult:
     )
 
 
-def _new_errors(address: str, before: Aer, after: Aer, is_root: bool) -> Iterator[tuple[str, int]]:
+def _new_errors(address: str, before: Aer, after: Aer) -> Iterator[tuple[str, int]]:
     for severity in SEVERITIES:
         what = f"the {severity} AER counters of {address}"
         old: Mapping[str, int] = getattr(before, severity).require(f"{what} before the load")
@@ -83,12 +111,14 @@ def _new_errors(address: str, before: Aer, after: Aer, is_root: bool) -> Iterato
             raise Unreadable(f"{what} have other names after the load")
         for name in old:
             yield f"{name} ({severity})", grown(old[name], new[name], f"{name} of {address}", DEVICE)
-    for severity in SEVERITIES if is_root else ():
-        # The errors of a device that can no longer be reached are counted here and nowhere else.
-        what = f"the root port's total of {severity} errors of {address}"
+
+
+def _received(address: str, before: Aer, after: Aer) -> Iterator[tuple[str, int]]:
+    """Messages from below a root port: errors of a device out of reach are counted here and nowhere else."""
+    for severity in SEVERITIES:
         field = f"rootport_{severity}"
-        total = growth(getattr(before, field), getattr(after, field), what, DEVICE)
-        yield f"received as root port ({severity})", total
+        what = f"the root port's total of {severity} errors of {address}"
+        yield severity, growth(getattr(before, field), getattr(after, field), what, DEVICE)
 
 
 CHECK = Check(

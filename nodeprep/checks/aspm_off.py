@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from nodeprep.checks._asked import asked_argument
 from nodeprep.checks._check import Check, Context
 from nodeprep.checks._hops import LinkEnds, Way, each_link
 from nodeprep.model.policy import Policy
@@ -49,10 +50,8 @@ def evaluate(context: Context) -> Iterator[CheckResult]:
 
 
 def _asked(policy: Policy) -> str:
-    for argument in _ARGUMENTS:
-        if argument in policy.kernel_args.present:
-            return f"policy kernel_args.present ({argument})"
-    return "policy bios.aspm" if policy.bios.aspm == "disabled" else ""
+    by_bios = "policy bios.aspm" if policy.bios.aspm == "disabled" else ""
+    return asked_argument(policy, _ARGUMENTS) or by_bios
 
 
 CHECK = Check(

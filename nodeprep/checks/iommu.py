@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from nodeprep.checks._asked import asked_argument
 from nodeprep.checks._check import Check, Context
 from nodeprep.model.facts import Iommu
 from nodeprep.model.policy import Policy
@@ -11,29 +12,28 @@ from nodeprep.model.result import CheckResult
 
 _OFF = ("iommu=off", "intel_iommu=off", "amd_iommu=off")
 _PASSTHROUGH = ("iommu=pt", "iommu.passthrough=1")
+_ON = (*_PASSTHROUGH, "intel_iommu=on", "iommu=force")
 
 
 def evaluate(context: Context) -> Iterator[CheckResult]:
     """One result: what the kernel runs, from its own list of units and groups, not from log lines."""
     policy, iommu = context.spec.policy, context.before.iommu
     off = _asked(policy, _OFF, "disabled")
-    on = _asked(policy, _PASSTHROUGH, "enabled")
+    on = _asked(policy, _ON, "enabled")
     if off and on:
         yield CHECK.result("ERROR", "node", f"the policy contradicts itself: {off} and {on}")
     elif off:
         yield CHECK.on("node", "facts.before#/iommu", _judge_off, iommu, off)
     elif on:
-        identity = any(argument in policy.kernel_args.present for argument in _PASSTHROUGH)
+        identity = bool(asked_argument(policy, _PASSTHROUGH))
         yield CHECK.on("node", "facts.before#/iommu", _judge_on, iommu, on, identity)
     else:
         yield CHECK.result("SKIPPED", "node", "the policy asks for no IOMMU state")
 
 
 def _asked(policy: Policy, arguments: tuple[str, ...], knob: str) -> str:
-    for argument in arguments:
-        if argument in policy.kernel_args.present:
-            return f"policy kernel_args.present ({argument})"
-    return f"policy bios.iommu ({knob})" if policy.bios.iommu == knob else ""
+    by_bios = f"policy bios.iommu ({knob})" if policy.bios.iommu == knob else ""
+    return asked_argument(policy, arguments) or by_bios
 
 
 def _judge_off(iommu: Iommu, source: str) -> CheckResult:

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
 from nodeprep.cli import _command
 from nodeprep.cli._output import Output
 from nodeprep.cli.plan import exit_of_plan, show
 from nodeprep.errors import ExitCode, UsageError, worst
 from nodeprep.model.outputs import Application, ApplicationList
-from nodeprep.workflows.apply import Budget
+from nodeprep.model.plan import Plan
+from nodeprep.model.trial import TrialReport
+from nodeprep.workflows.apply import KERNEL_ARGS, Budget
 from nodeprep.workflows.apply import apply as run_apply
+from nodeprep.workflows.outside import NO_BMC_WARNING, without_bmc
 from nodeprep.workflows.plan import plan as run_plan
-from nodeprep.workflows.session import Request
+from nodeprep.workflows.session import Request, Session
+
+# The end of a console is where a boot stopped; the whole of it is in the run folder's documents.
+_EVIDENCE_LINES = 12
 
 
 @_command.over_hosts
@@ -29,6 +37,10 @@ def apply(
         str | None,
         typer.Option("--max-failed", help="Stop starting hosts after this many lost ones: number or %."),
     ] = None,
+    no_reboot: Annotated[
+        bool,
+        typer.Option("--no-reboot", help="Leave new kernel arguments to be tried at the next boot."),
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before writing.")] = False,
 ) -> ExitCode:
     """Bring nodes to what the policy wants, and look again whether it took effect."""
@@ -41,10 +53,11 @@ def apply(
         due = [plan for plan in plans.values() if plan.with_status("change")]
         for plan in due:
             show(plan, out)
+        _warn(session, due, out)
         if due and not yes and not typer.confirm(f"change {len(due)} host(s)?", err=True):
             out.say("nothing was changed")
             return ExitCode.DRIFT
-        done = run_apply(session, plans, budget)
+        done = run_apply(session, plans, budget, reboot=not no_reboot)
         run = session.run_document()
     code = worst([*map(exit_of_application, done.values()), *map(_lost, run.hosts)])
     if len(run.hosts) == 1:
@@ -65,6 +78,14 @@ def exit_of_application(application: Application) -> ExitCode:
     return exit_of_plan(application.after or application.before)
 
 
+def _warn(session: Session, due: Sequence[Plan], out: Output) -> None:
+    """Before anything is written: which of the nodes that will reboot have nobody to reset them."""
+    trial = [plan.host for plan in due if any(c.knob == KERNEL_ARGS for c in plan.with_status("change"))]
+    alone = without_bmc(session, trial)
+    if alone:
+        out.say(f"warning: {', '.join(alone)}: {NO_BMC_WARNING}", style="yellow")
+
+
 def _lost(record: object) -> ExitCode:
     code = _command.exit_of(record)  # type: ignore[arg-type]
     return ExitCode.APPLY_FAILED if code is ExitCode.INCONCLUSIVE else code
@@ -74,10 +95,38 @@ def _show(application: Application, out: Output) -> None:
     plan = application.after or application.before
     changed = len(application.before.with_status("change")) if application.state == "applied" else 0
     left = [change for change in plan.changes if change.status not in ("ok", "change")]
-    out.show(f"{application.host}: {application.state}, {changed} setting(s) written and read back")
+    words = f"{changed} setting(s) written and read back"
+    if application.state == "armed":
+        words = "waits for the next boot"
+        if application.trial is not None:
+            words += ", which tries the new kernel arguments; apply again after it to make them permanent"
+    out.show(f"{escape(application.host)}: {application.state}, {words}")
     for note in application.notes:
-        out.show(f"  note: {note}")
+        out.show(f"  note: {escape(note)}")
     for change in left:
-        out.show(f"  {change.status}: {change.knob} on {change.subject}: {change.reason or change.why}")
+        reason = escape(change.reason or change.why)
+        out.show(f"  {change.status}: {change.knob} on {change.subject}: {reason}")
+    if application.trial is not None:
+        _show_trial(application.trial, out)
     if application.error:
         out.error(f"{application.host}: {application.error}", application.hint)
+
+
+def _show_trial(trial: TrialReport, out: Output) -> None:
+    if trial.state == "refused":
+        return
+    took = "" if trial.reboot_s is None else f", {trial.reboot_s:.0f} s from reboot to ssh"
+    by = {"itself": "by itself", "controller": "by a second reboot", "bmc": "through its BMC"}
+    back = f" {by[trial.recovered_by]}" if trial.recovered_by else ""
+    out.show(f"  trial boot: {trial.state.replace('_', ' ')}{back}{took}")
+    if trial.state == "permanent":
+        return
+    for finding in trial.findings:
+        out.show(escape(f"    {finding.what}: {finding.before}, now {finding.now}"))
+    for piece in trial.evidence:
+        if piece.state == "not_configured":
+            continue
+        lines = piece.text.splitlines()[-_EVIDENCE_LINES:]
+        out.show(f"    {piece.source}{'' if piece.state == 'ok' else ' (could not be read)'}:")
+        for line in lines:
+            out.show(escape(f"      {line}"))

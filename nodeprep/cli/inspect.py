@@ -7,6 +7,7 @@ from typing import Any
 from rich.markup import escape
 
 from nodeprep.cli import _command
+from nodeprep.cli._aer import rows, uncounted
 from nodeprep.cli._output import Output
 from nodeprep.errors import ExitCode, worst
 from nodeprep.model.facts import NodeFacts
@@ -65,10 +66,23 @@ def _show(facts: NodeFacts, out: Output) -> None:
         )
     if gpus:
         out.show(table)
+    _show_aer(facts, out)
     known = {gpu.pci_address for gpu in nvml.gpus.value or ()}
     for path in facts.pci.gpu_paths.value or ():
         if nvml.gpus.value is not None and path.gpu not in known:
             out.error(f"{facts.host}: {path.gpu} is on the PCI bus and NVML does not know it")
+
+
+def _show_aer(facts: NodeFacts, out: Output) -> None:
+    why = uncounted(facts)
+    if why:
+        out.show(f"PCIe errors are not counted: {escape(why)}")
+    counted = list(rows(facts))
+    if counted:
+        table = _command.table(("PCIe errors at", "which is", "error", "count since boot"))
+        for row in counted:
+            table.add_row(*map(escape, row))
+        out.show(table)
 
 
 def _text(reading: Reading[Any]) -> str:

@@ -11,7 +11,20 @@ from typing import Annotated
 import typer
 
 import nodeprep
-from nodeprep.cli import apply, cert, certify, demo, doctor, init, inspect, plan, report, sim, verify
+from nodeprep.cli import (
+    apply,
+    cert,
+    certify,
+    demo,
+    doctor,
+    init,
+    inspect,
+    plan,
+    report,
+    rollback,
+    sim,
+    verify,
+)
 from nodeprep.cli._output import Output
 from nodeprep.errors import ExitCode, NodeprepError, PolicyError, Problem
 from nodeprep.model.outputs import ErrorDocument
@@ -38,6 +51,7 @@ for command in (
     inspect.inspect,
     plan.plan,
     apply.apply,
+    rollback.rollback,
     verify.verify,
     certify.certify,
     report.report,

@@ -20,6 +20,8 @@ from nodeprep.fleet.stop import stop_probes
 PRIVATE_FOLDER = ".ansible"
 # Playbooks that leave something running on a node when they are broken off.
 _LEAVES_PROBE = frozenset({"certify.yml"})
+# And those that leave a node between two boots; nothing on the node has to be stopped.
+_LEAVES_TRIAL = frozenset({"trial.yml", "recover.yml", "rollback.yml"})
 
 
 class FleetInterrupted(Interrupted):
@@ -145,6 +147,11 @@ class Fleet:
             hint = (
                 "the probes are being told to stop; a node that cannot be reached goes on until its "
                 f"time is up (see {self._run_dir / 'stop.log'})"
+            )
+        if playbook in _LEAVES_TRIAL:
+            hint = (
+                "the permanent kernel arguments are those from before, or proven ones; run the command "
+                "again: it goes on where this one was broken off"
             )
         return FleetInterrupted(request.extra_vars["nodeprep_phase"], outcomes, hint)
 

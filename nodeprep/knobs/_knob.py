@@ -20,8 +20,9 @@ class Knob:
         risks: What can go wrong when it is turned; shown in every plan that turns it.
         needs_reboot: True when the effect comes with the next boot only.
         plan: Compares; yields a Change for each subject, also when nothing differs.
-        settings: What the `apply` module is given for this node when a change is due, or None
-            when this version has no way to write it. Keys are those of nodeprep/node/apply.py.
+        settings: What the node is given when a change is due, from all changes of this knob, due or not;
+            None when this version has no way to write it. Keys are those of nodeprep/node/apply.py, and
+            kernel_args for a trial boot.
     """
 
     id: str

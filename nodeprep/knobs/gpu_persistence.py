@@ -53,9 +53,7 @@ def _word(on: bool) -> str:
     return "on" if on else "off"
 
 
-def _settings(spec: NodeSpec, changes: tuple[Change, ...]) -> Mapping[str, Any]:
-    if not changes:
-        return {}
+def _settings(spec: NodeSpec, _changes: tuple[Change, ...]) -> Mapping[str, Any]:
     return {"gpu_power": {"persistence": spec.policy.gpu.persistence}}
 
 

@@ -70,9 +70,7 @@ def _words(limit: str, persistence: bool | None) -> str:
     return ", ".join(words) + " at boot"
 
 
-def _settings(spec: NodeSpec, changes: tuple[Change, ...]) -> Mapping[str, Any]:
-    if not changes:
-        return {}
+def _settings(spec: NodeSpec, _changes: tuple[Change, ...]) -> Mapping[str, Any]:
     wanted = spec.policy.gpu
     return {"gpu_power": {"limit": wanted.power_limit or NO_LIMIT, "persistence": wanted.persistence}}
 

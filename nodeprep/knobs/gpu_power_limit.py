@@ -71,9 +71,7 @@ def _loss_risks(spec: NodeSpec) -> tuple[str, ...]:
     return ("without persistence the limit is lost when the last user of the GPU ends",)
 
 
-def _settings(spec: NodeSpec, changes: tuple[Change, ...]) -> Mapping[str, Any]:
-    if not changes:
-        return {}
+def _settings(spec: NodeSpec, _changes: tuple[Change, ...]) -> Mapping[str, Any]:
     return {"gpu_power": {"limit": spec.policy.gpu.power_limit}}
 
 

@@ -1,103 +1,148 @@
-"""Kernel arguments, as the kernel that runs now was given them.
+"""Kernel arguments: of the kernel that runs now, and of the one that the next boot would start.
 
-Compared only: this version does not write boot loaders. Whether an argument has its *effect* is for
-the checks (aspm_off, iommu, aer_owned), which read the hardware and not the command line.
+Written by a trial boot (docs/trial-boot.md). Whether an argument has its *effect* is for the checks
+(aspm_off, iommu, aer_owned), which read the hardware and not the command line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from nodeprep.knobs._kernel_risks import guard, risks_of
+from nodeprep.knobs._kernel_guards import write_obstacle
+from nodeprep.knobs._kernel_risks import guard, next_boot_risks, removal_risks, risks_of
 from nodeprep.knobs._knob import Knob
 from nodeprep.model.facts import NodeFacts
-from nodeprep.model.kernel_cmdline import Argument, parse, parse_word
 from nodeprep.model.plan import Change, ChangeStatus
 from nodeprep.model.spec import NodeSpec
+from nodeprep.node.kernel_cmdline import Argument, Edit, parse, parse_word
 
-_BY_HAND = (
-    "this version does not write boot loaders: {verb} it where this system keeps its arguments (grubby on "
-    "RHEL, /etc/default/grub.d and update-grub on Debian and Ubuntu) and reboot; the checks judge the effect"
-)
+_ASPM_OFF = "pcie_aspm=off"
+_NATIVE = "pcie_ports=native"
 
 
 def _plan(spec: NodeSpec, facts: NodeFacts) -> Iterator[Change]:
-    wanted = spec.policy.kernel_args
-    for word in wanted.present:
-        for argument in parse_word(word):
-            yield _present(argument, spec, facts)
-    for word in wanted.absent:
-        for argument in parse_word(word):
-            yield _absent(argument, facts)
-
-
-def _present(argument: Argument, spec: NodeSpec, facts: NodeFacts) -> Change:
-    change = _Comparison(new=str(argument), why=f"the policy asks for {argument}")
-    cmdline = facts.boot.cmdline
-    if cmdline.value is None:
-        return change.unreadable(cmdline.detail)
-    now = parse(cmdline.value)
-    count = sum(found == argument for found in now)
-    against = [str(found) for found in now if found.contradicts(argument)]
-    old = _seen(argument, count, against)
-    risks = risks_of(argument, spec, facts)
-    forbidden = guard(argument, facts, present=count > 0)
-    if forbidden is not None:
-        status, reason = forbidden
-        return change.of(status, old, reason, risks)
-    if count == 1 and not against:
-        return change.of("ok", old)
-    reason = _BY_HAND.format(verb="add" if count == 0 else "keep one of")
-    if against:
-        reason = f"{', '.join(against)} contradicts it and must go; {reason}"
-    return change.of("unsupported", old, reason, risks)
-
-
-def _absent(argument: Argument, facts: NodeFacts) -> Change:
-    change = _Comparison(new=f"no {argument}", why=f"the policy forbids {argument}")
-    cmdline = facts.boot.cmdline
-    if cmdline.value is None:
-        return change.unreadable(cmdline.detail)
-    found = [str(each) for each in parse(cmdline.value) if each.matches(argument)]
-    if not found:
-        return change.of("ok", f"no {argument}")
-    return change.of("unsupported", ", ".join(found), _BY_HAND.format(verb="remove"))
-
-
-def _seen(argument: Argument, count: int, against: list[str]) -> str:
-    times = f"no {argument}" if count == 0 else str(argument) if count == 1 else f"{argument} {count} times"
-    return times + (f", with {', '.join(against)}" if against else "")
+    for one in _wanted(spec):
+        yield _compare(one, spec, facts)
 
 
 @dataclass(frozen=True, slots=True)
-class _Comparison:
-    """One argument's Change, in the making."""
+class _Wanted:
+    """One argument of the policy, as an edit of its own.
 
+    Attributes:
+        edit: Brings about this argument alone.
+    """
+
+    argument: Argument
+    edit: Edit
     new: str
     why: str
+    banned: bool = False
 
-    def of(self, status: ChangeStatus, old: str, reason: str = "", risks: tuple[str, ...] = ()) -> Change:
+
+def _wanted(spec: NodeSpec) -> Iterator[_Wanted]:
+    policy = spec.policy.kernel_args
+    for word in policy.present:
+        for argument in parse_word(word):
+            text = str(argument)
+            yield _Wanted(argument, Edit(present=(text,)), text, f"the policy asks for {text}")
+    for word in policy.replace:
+        for argument in parse_word(word):
+            text = str(argument)
+            why = f"the policy wants it as the only value of {argument.key}"
+            yield _Wanted(argument, Edit(replace=(text,)), text, why)
+    for word in policy.absent:
+        for argument in parse_word(word):
+            text = str(argument)
+            why = f"the policy forbids {text}"
+            yield _Wanted(argument, Edit(absent=(text,)), f"no {text}", why, banned=True)
+
+
+def _compare(one: _Wanted, spec: NodeSpec, facts: NodeFacts) -> Change:
+    def change(status: ChangeStatus, old: str, reason: str = "", risks: tuple[str, ...] = ()) -> Change:
         return Change(
             knob=KNOB.id,
             subject="node",
             status=status,
             old=old,
-            new=self.new,
-            why=self.why,
+            new=one.new,
+            why=one.why,
             reason=reason,
             risks=risks,
             needs_reboot=status != "ok",
         )
 
-    def unreadable(self, detail: str) -> Change:
-        return self.of("unknown", "unreadable", f"/proc/cmdline: {detail}")
+    running = facts.boot.cmdline
+    if running.value is None:
+        return change("unknown", "unreadable", f"/proc/cmdline: {running.detail}")
+    old = _seen(one, running.value)
+    risks = next_boot_risks(facts) + (removal_risks if one.banned else risks_of)(one.argument, spec, facts)
+    there = one.argument in parse(running.value)
+    forbidden = None if one.banned else guard(one.argument, spec, facts, present=there)
+    if forbidden is not None:
+        return change(forbidden[0], old, forbidden[1], risks)
+    status, when, reason = _standing(one, running.value, facts)
+    return change(status, old + when, reason, () if status == "ok" else risks)
+
+
+def _standing(one: _Wanted, running: str, facts: NodeFacts) -> tuple[ChangeStatus, str, str]:
+    """Status of an argument that nothing forbids, what to add to how it is now, and the reason."""
+    in_effect = one.edit.satisfied(running)
+    loader = facts.boot_loader
+    if loader.id.state == "not_supported":
+        elsewhere = ", kept outside this node" if in_effect else ""
+        return "ok" if in_effect else "unsupported", elsewhere, "" if in_effect else loader.id.detail
+    if loader.id.value is None or loader.cmdline.value is None:
+        detail = loader.id.detail if loader.id.value is None else loader.cmdline.detail
+        return "unknown", "", f"permanent kernel arguments: {detail}"
+    permanent = one.edit.satisfied(loader.cmdline.value)
+    if in_effect and permanent:
+        return "ok", "", ""
+    when = ", for this boot only" if in_effect else " until the next boot" if permanent else ""
+    if loader.one_shot.value is not True:
+        return "refused", when, f"no trial boot is possible: {loader.one_shot.detail}"
+    obstacle = write_obstacle(facts)
+    return ("change", when, "") if obstacle is None else (obstacle[0], when, obstacle[1])
+
+
+def _seen(one: _Wanted, cmdline: str) -> str:
+    given = parse(cmdline)
+    if one.edit.replace:
+        key = one.argument.key
+        return ", ".join(str(each) for each in given if each.key == key) or f"no {key}"
+    if one.banned:
+        return ", ".join(str(each) for each in given if each.matches(one.argument)) or one.new
+    count = given.count(one.argument)
+    name = str(one.argument)
+    times = f"no {name}" if count == 0 else name if count == 1 else f"{name} {count} times"
+    against = [str(each) for each in given if each.contradicts(one.argument) or each.overrides(one.argument)]
+    return times + (f", with {', '.join(against)}" if against else "")
+
+
+def _settings(spec: NodeSpec, changes: tuple[Change, ...]) -> Mapping[str, Any]:
+    """The edit of what is due: an argument that a guard refused is not in it.
+
+    Who asks for pcie_aspm=off where pcie_ports=native does not come with it has been told by the plan
+    that AER goes blind, so its loss does not speak against the trial.
+    """
+    due = {change.new for change in changes if change.status == "change"}
+    picked = [one for one in _wanted(spec) if one.new in due]
+    edit = Edit(
+        present=tuple(word for one in picked for word in one.edit.present),
+        absent=tuple(word for one in picked for word in one.edit.absent),
+        replace=tuple(word for one in picked for word in one.edit.replace),
+    )
+    coming = {change.new for change in changes if change.status in ("ok", "change")}
+    return {KNOB.id: {**edit.to_dict(), "accept_aer_loss": _ASPM_OFF in coming and _NATIVE not in coming}}
 
 
 KNOB = Knob(
     id="kernel_args",
     title="Kernel arguments",
-    risks=("a wrong argument can keep a node from booting: have console or BMC access before the reboot",),
+    risks=("a wrong argument can keep a node from booting: it is tried for one boot first",),
     needs_reboot=True,
     plan=_plan,
+    settings=_settings,
 )

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from nodeprep.model.reading import Reading
 
 SCHEMA = "nodeprep.facts/1"
+
+# What node code of an earlier version did not send is not known; it is never taken for fine.
+NOT_LOOKED_FOR: Reading[Any] = Reading("error", detail="not looked for by the node code that wrote this")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +49,8 @@ class Cpu:
     dmi_threads: Reading[int]
     hypervisor: Reading[bool]
     """True inside a virtual machine: real root ports, and so AER, are then out of sight."""
+    max_apic_id: Reading[int] = NOT_LOOKED_FOR
+    """Highest APIC id of a running CPU; one above 254 needs x2APIC."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +215,18 @@ class GpuPowerUnit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PcieLinkUnit:
+    """What will pin GPU links again at the next boot, before the driver loads."""
+
+    enabled: bool
+    """It starts with the machine and has not failed in this boot."""
+    gen: int | None
+    """PCIe generation as configured; None when the unit pins nothing."""
+    ports: tuple[str, ...]
+    """PCI addresses of the ports it pins."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Driver:
     """Kernel drivers and their services."""
 
@@ -222,10 +239,85 @@ class Driver:
     persistenced_running: Reading[bool]
     persistenced_no_persistence_mode: Reading[bool]
     """The running daemon was started with --no-persistence-mode (Ubuntu's packaged unit does)."""
-    gpu_power_unit: Reading[GpuPowerUnit] = field(
-        default=Reading("error", detail="not looked for by the node code that wrote this")
-    )
+    gpu_power_unit: Reading[GpuPowerUnit] = NOT_LOOKED_FOR
     """not_supported where systemd does not run: nothing of nodeprep's can then act at boot."""
+    pcie_link_unit: Reading[PcieLinkUnit] = NOT_LOOKED_FOR
+    """As gpu_power_unit: not_supported where systemd does not run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialBoot:
+    """A trial of kernel arguments that nobody has made permanent or given up yet."""
+
+    id: str
+    phase: Literal["staged", "armed", "judged"]
+    """staged = its boot entry is written; armed = the next boot takes it; judged = it booted and is good."""
+    cmdline: str
+    """What its boot entry gives the kernel."""
+    booted: bool
+    """This boot is the trial."""
+    staged_at: str
+    outcome: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootLoader:
+    """What the next boot would do, as the boot loader's own files say."""
+
+    id: Reading[str]
+    """Back end that can write it; not_supported for a boot loader that takes its arguments from elsewhere."""
+    default_kernel: Reading[str]
+    """Kernel release of the default entry; differs from the running one after an upgrade."""
+    cmdline: Reading[str]
+    """Permanent kernel arguments: those of the default entry."""
+    one_shot: Reading[bool]
+    """not_supported where an entry for one boot only cannot be trusted, with the reason."""
+    boot_free_bytes: Reading[int]
+    """Free space on the file system of /boot."""
+    trial: Reading[TrialBoot]
+    """not_supported when no trial boot is under way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelUse:
+    """Uses of the kernel that forbid some arguments, and arguments it did not know."""
+
+    firmware: Reading[str]
+    """uefi or bios."""
+    secure_boot: Reading[bool]
+    lockdown: Reading[str]
+    """none, integrity or confidentiality."""
+    unknown_arguments: Reading[tuple[str, ...]]
+    """Words of the command line of which the kernel said that it does not know them."""
+    vfio_devices: Reading[tuple[str, ...]]
+    """PCI addresses bound to vfio-pci."""
+    virtual_functions: Reading[tuple[str, ...]]
+    """PCI addresses of SR-IOV virtual functions that are enabled."""
+    confidential: Reading[bool]
+    """Confidential computing (SEV, TDX) is in use, as host or as guest."""
+
+
+def _unknown_boot_loader() -> BootLoader:
+    return BootLoader(
+        id=NOT_LOOKED_FOR,
+        default_kernel=NOT_LOOKED_FOR,
+        cmdline=NOT_LOOKED_FOR,
+        one_shot=NOT_LOOKED_FOR,
+        boot_free_bytes=NOT_LOOKED_FOR,
+        trial=NOT_LOOKED_FOR,
+    )
+
+
+def _unknown_kernel_use() -> KernelUse:
+    return KernelUse(
+        firmware=NOT_LOOKED_FOR,
+        secure_boot=NOT_LOOKED_FOR,
+        lockdown=NOT_LOOKED_FOR,
+        unknown_arguments=NOT_LOOKED_FOR,
+        vfio_devices=NOT_LOOKED_FOR,
+        virtual_functions=NOT_LOOKED_FOR,
+        confidential=NOT_LOOKED_FOR,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -483,6 +575,10 @@ class NodeFacts:
     log_cursor: LogCursor
     kernel_log: KernelLog
     nvml: Nvml
+    boot_loader: BootLoader = field(default_factory=_unknown_boot_loader)
+    kernel_use: KernelUse = field(default_factory=_unknown_kernel_use)
+    disks: Reading[tuple[str, ...]] = NOT_LOOKED_FOR
+    """Names of whole disks with hardware behind them, for example "nvme0n1"."""
     schema: Literal["nodeprep.facts/1"] = field(default="nodeprep.facts/1")
 
     def pci_device(self, address: str) -> PciDevice | None:

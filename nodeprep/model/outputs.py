@@ -15,6 +15,7 @@ from nodeprep.model.facts import NodeFacts
 from nodeprep.model.plan import Plan
 from nodeprep.model.result import Verdict, Verification
 from nodeprep.model.run import Run
+from nodeprep.model.trial import TrialReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +42,12 @@ class Application:
 
     host: str
     simulated: bool
-    state: Literal["unchanged", "applied", "failed", "skipped"]
+    state: Literal["unchanged", "applied", "armed", "failed", "skipped"]
+    """armed: what was written waits for the next boot, and none was to be caused."""
     before: Plan
     after: Plan | None
+    trial: TrialReport | None = None
+    """The trial boot of new kernel arguments; None when none was due."""
     error: str = ""
     hint: str = ""
     notes: tuple[str, ...] = ()
@@ -58,6 +62,34 @@ class ApplicationList:
     run: Run
     hosts: Mapping[str, Application]
     schema: Literal["nodeprep.apply_list/1"] = field(default="nodeprep.apply_list/1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rollback:
+    """`nodeprep.rollback/1`: what `rollback` took back on one host."""
+
+    host: str
+    simulated: bool
+    state: Literal["nothing", "restored", "reboot_needed", "failed"]
+    """nothing: nodeprep has changed nothing here that could be taken back."""
+    restored: tuple[str, ...]
+    """Groups of settings that are as before nodeprep: kernel_args, gpu_power, pcie_link."""
+    cmdline_before: str
+    cmdline_after: str
+    """Kernel arguments of the running kernel, as read after the roll-back; "" when they were not read."""
+    error: str = ""
+    hint: str = ""
+    notes: tuple[str, ...] = ()
+    schema: Literal["nodeprep.rollback/1"] = field(default="nodeprep.rollback/1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackList:
+    """`rollback` of several hosts."""
+
+    run: Run
+    hosts: Mapping[str, Rollback]
+    schema: Literal["nodeprep.rollback_list/1"] = field(default="nodeprep.rollback_list/1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

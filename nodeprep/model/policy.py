@@ -18,15 +18,30 @@ PowerLimit = Annotated[str, Meta(pattern=r"^\d+(\.\d+)?\s*(%|W)$", examples=["93
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Override:
+    """A kernel argument that a guard refuses and somebody answers for; the plan says who and why."""
+
+    argument: str
+    owner: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KernelArgs:
     """Arguments that must or must not be on the kernel command line.
 
-    `pcie_aspm=off` makes the kernel stop asking firmware for AER (verified on a real kernel); the
-    check aer_owned then says so. See docs/checks/aer_owned.md.
+    `pcie_aspm=off` makes the kernel stop asking firmware for AER (verified on a real kernel). With
+    aer_ownership "auto" it therefore brings `pcie_ports=native` with it where firmware does not handle
+    PCIe errors first; with "leave" the check aer_owned says what is lost.
     """
 
     present: tuple[str, ...] = ("pcie_aspm=off", "iommu=off")
+    """Exactly once and in effect; other values of a key that may be repeated (console=) stay."""
     absent: tuple[str, ...] = ("pci=noaer",)
+    replace: tuple[str, ...] = ()
+    """The only value of their key."""
+    override: tuple[Override, ...] = ()
+    aer_ownership: Literal["auto", "leave"] = "auto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +56,11 @@ class BiosPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PcieLinkPolicy:
-    """PCIe generation that links must have under load; None takes the profile's."""
+    """PCIe generation that links must have under load; None takes the profile's.
+
+    method: bios is for the BIOS alone, host writes the port above each GPU, auto takes the BIOS where it
+    can be written.
+    """
 
     gen: Annotated[int, Meta(ge=1, le=6)] | None = None
     width_lanes: Literal[1, 2, 4, 8, 16] | None = None
@@ -57,6 +76,21 @@ class GpuPolicy:
     ecc: bool = True
     count: Annotated[int, Meta(ge=1, le=64)] | None = None
     """GPUs this node must have; None means as many as the PCI bus shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialPolicy:
+    """How long a trial boot may take, and what happens after that.
+
+    return_s: seconds from the reboot until the node must answer again; firmware of a large baseboard
+        takes ten minutes and more.
+    confirm_s: seconds after which a node that booted the trial and was not confirmed resets itself.
+    power: what the BMC is told to do with a node that did not come back.
+    """
+
+    return_s: Annotated[int, Meta(ge=60, le=7200)] = 1200
+    confirm_s: Annotated[int, Meta(ge=120, le=7200)] = 600
+    power: Literal["cycle", "reset"] = "cycle"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +135,7 @@ class Policy:
     bios: BiosPolicy = BiosPolicy()
     pcie_link: PcieLinkPolicy = PcieLinkPolicy()
     gpu: GpuPolicy = GpuPolicy()
+    trial: TrialPolicy = TrialPolicy()
     monitor: MonitorPolicy = MonitorPolicy()
     certify: CertifyPolicy = CertifyPolicy()
     waivers: tuple[Waiver, ...] = ()

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from typing import Any, Dict, Iterable, List, NamedTuple
 
 from .boot import kernel_arguments
+from .boot_log import journal_lines
 from .hest import firmware_first
 from .paths import exists, is_real, list_folder, under
 from .reading import Reading, attempt, error, not_supported, ok
 
 FIELDS = ("root_bridges", "noaer", "ports_native", "firmware_first")
 
-_JOURNAL_DEADLINE_S = 15.0
 _BRIDGE = re.compile(r"pci([0-9a-f]{4,8}:[0-9a-f]{2})")
 _LINE = re.compile(r"acpi (?P<name>[A-Z]{3,4}[0-9A-F]{4}:[0-9a-f]+): (?P<rest>.*)")
 # "assumes" is the path of machines that never negotiate; a CXL bridge prints a second "now controls".
@@ -118,28 +117,11 @@ def _grants(root: str, records: Reading) -> "tuple[Dict[str, Grant], str]":
         return grants, "the kernel log has no _OSC line for this bridge"
     why = "the early kernel log, which has the _OSC lines, is overwritten"
     if is_real(root):
-        journal = attempt(_journal_lines)
+        journal = attempt(journal_lines)
         if journal["state"] == "ok":
             return {**parse_grants(journal["value"]), **grants}, f"{why}, and the journal does not have them"
         why += f", and the journal is unreadable: {journal['detail']}"
     return grants, why
-
-
-def _journal_lines() -> List[str]:
-    try:
-        answer = subprocess.run(
-            ["journalctl", "--dmesg", "--boot", "--output=cat", "--no-pager"],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_JOURNAL_DEADLINE_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise TimeoutError(f"journalctl did not answer within {_JOURNAL_DEADLINE_S:.0f} s") from None
-    if answer.returncode != 0:
-        raise OSError(f"journalctl failed: {answer.stderr.strip() or answer.returncode}")
-    return answer.stdout.splitlines()
 
 
 def _acpi_name(root: str, bus: str) -> str:

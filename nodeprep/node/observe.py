@@ -14,7 +14,22 @@ import time
 from datetime import datetime, timezone
 from typing import Any, Dict, Optional, Sequence
 
-from . import aer_ownership, boot, cpu, dmi, driver, iommu, kernel_log, memory, net, nvml, pci
+from . import (
+    aer_ownership,
+    boot,
+    boot_config,
+    cpu,
+    dmi,
+    driver,
+    iommu,
+    kernel_log,
+    kernel_use,
+    memory,
+    net,
+    nvml,
+    pci,
+    storage,
+)
 from .paths import canonical_root, is_real
 from .reading import attempt, part
 from .version import VERSION
@@ -67,6 +82,9 @@ def collect(
             "since": since,
             **part(kernel_log.FIELDS, kernel_log.since_cursor, since, this_boot["boot_id"], records),
         },
+        "boot_loader": part(boot_config.FIELDS, boot_config.collect, root),
+        "kernel_use": part(kernel_use.FIELDS, kernel_use.collect, root, this_boot["cmdline"], records),
+        "disks": attempt(storage.collect, root),
         "nvml": {"partial": [], "lost": [], **part(NVML_FIELDS, nvml.collect, root, nvml_deadline_s)},
     }
     facts["collector"] = {

@@ -12,11 +12,15 @@ from nodeprep.model.codec import digest
 from nodeprep.model.facts import Gpu, NodeFacts
 from nodeprep.model.policy import Policy, Waiver
 from nodeprep.model.spec import Limit, NodeSpec, Profile
+from nodeprep.node.kernel_cmdline import Argument, parse_word
 from nodeprep.profiles.catalog import GENERIC, link_figures, load_profile, match
 from nodeprep.profiles.settings import AUTO, SiteSettings
 
 # Below this fraction of the default power limit the throughput floors have not been measured.
 _FLOOR_HOLDS_FROM = 0.9
+
+_ASPM_OFF = Argument("pcie_aspm", "off")
+_NATIVE = Argument("pcie_ports", "native")
 
 
 def resolve(host: str, settings: SiteSettings, facts: NodeFacts, *, today: date) -> NodeSpec:
@@ -37,7 +41,7 @@ def resolve(host: str, settings: SiteSettings, facts: NodeFacts, *, today: date)
     mine = [waiver for waiver in policy.waivers if fnmatchcase(host, waiver.host)]
     return NodeSpec(
         host=host,
-        policy=policy,
+        policy=_taking_aer(policy, facts),
         policy_digest=digest(policy),
         profile=_as_asked(base, policy, facts, gen, width),
         pcie_gen=gen,
@@ -75,6 +79,17 @@ def select_profile(facts: NodeFacts) -> Profile:
 
 def _holds(waiver: Waiver, today: date) -> bool:
     return today <= waiver.until
+
+
+def _taking_aer(policy: Policy, facts: NodeFacts) -> Policy:
+    """The policy with pcie_ports=native where pcie_aspm=off alone would leave AER to nobody."""
+    asked = policy.kernel_args
+    words = [argument for word in (*asked.present, *asked.replace) for argument in parse_word(word)]
+    # Where firmware handles errors first, or that is not known, taking them from it could lose them.
+    wanted = asked.aer_ownership == "auto" and facts.aer_ownership.firmware_first.value is False
+    if not wanted or _ASPM_OFF not in words or any(word.key == _NATIVE.key for word in words):
+        return policy
+    return replace(policy, kernel_args=replace(asked, present=(*asked.present, str(_NATIVE))))
 
 
 def _wanted_link(policy: Policy, profile: Profile) -> tuple[Limit | None, Limit | None]:

@@ -237,7 +237,7 @@ def aer_not_granted(machine: Machine, index: int) -> Diagnosed:  # noqa: ARG001 
     )
     return _rejected(
         dataclasses.replace(machine, description=blind),
-        _fail("aer_owned", "0000:*", "not owned"),
+        _error("aer_owned", "0000:*", "blind"),
         _fail("kernel_args", "node", "pcie_ports=native"),
         _error("aer_quiet_load", "0000:*", "unknown, not zero"),
     )

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from nodeprep.errors import UsageError
+from nodeprep.sim.boot_files import DISK, DISK_DEVICE_NUMBER, boot_files
 from nodeprep.sim.config_bytes import config_bytes
 from nodeprep.sim.description import (
     CORRECTABLE_NAMES,
@@ -63,9 +64,21 @@ def build_root(path: Path | str, description: NodeDescription) -> Path:
     _write_nics(writer, description)
     _write_iommu(writer, description)
     _write_modules(writer, description)
+    _write_boot(writer, description)
     writer.file("/dev/kmsg", "".join(kernel_log_records(description)))
     writer.folder("/var/lib/nodeprep")
     return writer.root
+
+
+def _write_boot(writer: _Writer, node: NodeDescription) -> None:
+    for path, content in boot_files(node).items():
+        writer.file(path, content)
+    # A partition of a plain disk, where GRUB can write its environment.
+    writer.folder(f"/sys/devices/nvme/{DISK}/{DISK}p2")
+    writer.file(f"/sys/devices/nvme/{DISK}/removable", "0\n")
+    writer.folder(f"/sys/devices/nvme/{DISK}/device")
+    writer.link(f"/sys/block/{DISK}", f"/sys/devices/nvme/{DISK}")
+    writer.link(f"/sys/dev/block/{DISK_DEVICE_NUMBER}", f"/sys/devices/nvme/{DISK}/{DISK}p2")
 
 
 def device_folder(description: NodeDescription, address: str) -> str:
@@ -147,7 +160,11 @@ def _write_proc(writer: _Writer, node: NodeDescription) -> None:
     writer.file("/proc/sys/kernel/hostname", node.hostname + "\n")
     writer.file("/proc/meminfo", f"MemTotal:       {node.memory.total_bytes // 1024} kB\n")
     flags = "fpu vme msr pae sse sse2 x2apic" + (" hypervisor" if node.cpu.hypervisor else "")
-    writer.file("/proc/cpuinfo", f"processor\t: 0\nmodel name\t: {node.cpu.model}\nflags\t\t: {flags}\n")
+    processors = (
+        f"processor\t: {number}\nmodel name\t: {node.cpu.model}\napicid\t\t: {number}\nflags\t\t: {flags}\n\n"
+        for number in range(node.cpu.online)
+    )
+    writer.file("/proc/cpuinfo", "".join(processors))
     writer.file("/proc/1/cmdline", b"/sbin/init\0")
 
 

@@ -1,4 +1,7 @@
-"""Apply: plan, write, look again. What was not seen to be in effect afterwards is not applied."""
+"""Apply: plan, write, reboot where it takes that, look again.
+
+What was not seen to be in effect afterwards is not applied.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,12 @@ from nodeprep.knobs import all_knobs, build_plan
 from nodeprep.model.facts import NodeFacts
 from nodeprep.model.outputs import Application
 from nodeprep.model.plan import Plan
-from nodeprep.workflows.session import Session
+from nodeprep.model.trial import TrialReport
+from nodeprep.workflows.outside import Outside
+from nodeprep.workflows.session import Observed, Session
+from nodeprep.workflows.trial import may_reboot, try_boot
+
+KERNEL_ARGS = "kernel_args"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,15 +59,21 @@ class Budget:
         return self.max_failed is not None and failed > _share("--max-failed", self.max_failed, total)
 
 
-def apply(session: Session, plans: Mapping[str, Plan], budget: Budget) -> Mapping[str, Application]:
+def apply(
+    session: Session, plans: Mapping[str, Plan], budget: Budget, *, reboot: bool = True
+) -> Mapping[str, Application]:
     """Writes what the plans say is due; hosts with nothing to write are left alone.
 
     Args:
         plans: From `workflows.plan`, of this session.
+        reboot: False leaves kernel arguments to be tried at the next boot, whoever causes it.
 
+    Raises:
+        PolicyError: Kernel arguments are due, and the inventory's BMC access does not hold together.
     """
     settings = {host: _settings(session, host, plan) for host, plan in plans.items()}
     due = [host for host in plans if settings[host]]
+    outside = Outside.of(session.pick([host for host in due if KERNEL_ARGS in settings[host]]))
     done: dict[str, Application] = {
         host: _result(host, plan, "unchanged") for host, plan in plans.items() if not settings[host]
     }
@@ -72,7 +86,8 @@ def apply(session: Session, plans: Mapping[str, Plan], budget: Budget) -> Mappin
                 )
                 session.record(host, "apply", "unknown", error=done[host].error)
             continue
-        for host, application in _apply_batch(session, batch, plans, settings).items():
+        wanted = {host: settings[host] for host in batch}
+        for host, application in _apply_batch(session, plans, wanted, outside, reboot=reboot).items():
             done[host] = application
             failed += application.state == "failed"
     return {host: done[host] for host in plans}
@@ -82,63 +97,169 @@ def _settings(session: Session, host: str, plan: Plan) -> dict[str, Any]:
     spec = session.specs[host]
     merged: dict[str, Any] = {}
     for knob in all_knobs():
-        due = tuple(change for change in plan.with_status("change") if change.knob == knob.id)
-        if due and knob.settings is not None:
-            for key, value in knob.settings(spec, due).items():
+        mine = tuple(change for change in plan.changes if change.knob == knob.id)
+        if knob.settings is not None and any(change.status == "change" for change in mine):
+            for key, value in knob.settings(spec, mine).items():
                 merged.setdefault(key, {}).update(value)
     return merged
 
 
 def _apply_batch(
-    session: Session, batch: Sequence[str], plans: Mapping[str, Plan], settings: Mapping[str, Any]
+    session: Session,
+    plans: Mapping[str, Plan],
+    settings: Mapping[str, Mapping[str, Any]],
+    outside: Outside,
+    *,
+    reboot: bool,
 ) -> dict[str, Application]:
-    outcomes = session.fleet.run(
-        "apply.yml",
-        session.pick(batch),
-        phase="apply",
-        host_vars={host: {"nodeprep_settings": settings[host]} for host in batch},
+    """What needs no reboot first: the reboot of the trial then shows that it lasts."""
+    outcomes = dict(_write(session, settings))
+    written = [host for host in settings if host not in outcomes or outcomes[host].state == "done"]
+    edits = {host: settings[host][KERNEL_ARGS] for host in written if KERNEL_ARGS in settings[host]}
+    trials = try_boot(session, edits, outside, reboot=reboot)
+    waiting = [host for host in written if host not in edits and _waits(outcomes[host])]
+    outcomes |= _reboot(session, [host for host in waiting if may_reboot(session, host, asked=reboot)])
+    there = [host for host in written if host not in trials or trials[host].state != "lost"]
+    observed = (
+        session.observe(there, label="after", phase="verify") if there else Observed(facts={}, failed={})
     )
-    written = [host for host in batch if outcomes[host].state == "done"]
-    observed = session.observe(written, label="after", phase="verify") if written else None
     results: dict[str, Application] = {}
-    for host in batch:
-        outcome = outcomes[host]
-        session.record(host, "apply", outcome.state, error=outcome.error, hint=outcome.hint)
-        if observed is None or host not in observed.facts:
-            lost = outcome if host not in written or observed is None else observed.failed[host]
-            results[host] = _result(host, plans[host], "failed", error=lost.error, hint=lost.hint)
-            continue
-        results[host] = _judge(session, host, plans[host], observed.facts[host], outcome)
+    for host in settings:
+        plan, trial, outcome = plans[host], trials.get(host), outcomes.get(host)
+        after = observed.facts.get(host)
+        if outcome is not None and outcome.state != "done":
+            results[host] = _result(host, plan, "failed", error=outcome.error, hint=outcome.hint, trial=trial)
+        elif trial is not None and trial.state not in ("permanent", "armed"):
+            results[host] = _not_booted(session, host, plan, trial, after)
+        elif after is None:
+            lost = observed.failed[host]
+            results[host] = _result(host, plan, "failed", error=lost.error, hint=lost.hint, trial=trial)
+        else:
+            results[host] = _judge(
+                session,
+                host,
+                plan,
+                after,
+                notes=_notes(outcome, trial),
+                trial=trial,
+                reboot=may_reboot(session, host, asked=reboot),
+            )
     return results
 
 
-def _judge(session: Session, host: str, before: Plan, facts: NodeFacts, outcome: Outcome) -> Application:
+def _waits(outcome: Outcome) -> bool:
+    """Whether something that was written comes into effect with the next boot only."""
+    return any(isinstance(part, Mapping) and part.get("pending_reboot") for part in outcome.data.values())
+
+
+def _reboot(session: Session, hosts: Sequence[str]) -> dict[str, Outcome]:
+    """A plain reboot; a host's outcome keeps what its writes had said."""
+    if not hosts:
+        return {}
+    outcomes = session.fleet.run(
+        "reboot.yml",
+        session.pick(hosts),
+        phase="reboot",
+        host_vars={host: {"nodeprep_trial_return_s": session.policy(host).trial.return_s} for host in hosts},
+    )
+    for host, outcome in outcomes.items():
+        session.record(host, "reboot", outcome.state, error=outcome.error, hint=outcome.hint)
+    return outcomes
+
+
+def _write(session: Session, settings: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Outcome]:
+    """Writes what needs no reboot to have effect; only hosts with any of that have an outcome."""
+    now = {
+        host: {key: value for key, value in wanted.items() if key != KERNEL_ARGS}
+        for host, wanted in settings.items()
+    }
+    hosts = [host for host, wanted in now.items() if wanted]
+    if not hosts:
+        return {}
+    outcomes = session.fleet.run(
+        "apply.yml",
+        session.pick(hosts),
+        phase="apply",
+        host_vars={host: {"nodeprep_settings": now[host]} for host in hosts},
+    )
+    for host, outcome in outcomes.items():
+        session.record(host, "apply", outcome.state, error=outcome.error, hint=outcome.hint)
+    return outcomes
+
+
+def _not_booted(
+    session: Session, host: str, before: Plan, trial: TrialReport, facts: NodeFacts | None
+) -> Application:
+    """A host whose trial boot did not end well; the words of its trial are the error."""
+    reason = (
+        "; ".join(f"{each.what}: {each.before}, now {each.now}" for each in trial.findings) or trial.reason
+    )
+    words = {
+        "rolled_back": f"the trial boot was rolled back: {reason}",
+        "lost": f"the node has not come back from its trial boot: {reason}",
+    }.get(trial.state, reason)
+    hints = {
+        "rolled_back": "the node runs on its old kernel arguments again; --json has all of the evidence",
+        "lost": "reset or power cycle it: any reset brings the old kernel arguments; then apply again",
+    }
+    session.record(host, "trial", "failed", error=words, hint=hints.get(trial.state, ""))
+    after = None if facts is None else build_plan(session.spec(facts), facts)
+    return _result(
+        host,
+        before,
+        "failed",
+        after=after,
+        error=words,
+        hint=hints.get(trial.state, ""),
+        trial=trial,
+        notes=trial.notes,
+    )
+
+
+def _judge(
+    session: Session,
+    host: str,
+    before: Plan,
+    facts: NodeFacts,
+    *,
+    notes: tuple[str, ...],
+    trial: TrialReport | None,
+    reboot: bool,
+) -> Application:
     try:
         after = build_plan(session.spec(facts), facts)
     except NodeprepError as error:
-        return _result(host, before, "failed", error=error.message, hint=error.hint)
+        return _result(host, before, "failed", error=error.message, hint=error.hint, trial=trial)
     session.save(f"plan/{host}.after.json", after)
-    written = {(change.knob, change.subject) for change in before.with_status("change")}
+    written = {(change.knob, change.subject, change.new) for change in before.with_status("change")}
     writable = {knob.id for knob in all_knobs() if knob.settings is not None}
-    not_in_effect = [
+    open_changes = [
         change
         for change in after.changes
-        if change.status != "ok" and (change.knob, change.subject) in written and change.knob in writable
+        if change.status != "ok"
+        and change.knob in writable
+        and (change.knob, change.subject, change.new) in written
     ]
-    notes = tuple(_notes(outcome))
+    # What waits for the next boot, as asked, cannot be in effect yet.
+    not_in_effect = [change for change in open_changes if reboot or not change.needs_reboot]
     if not_in_effect:
         first = not_in_effect[0]
         words = f"{first.knob} on {first.subject} was written and is not in effect: {first.old}"
         session.record(host, "verify", "failed", error=words)
-        return _result(host, before, "failed", after=after, error=words, notes=notes)
-    return _result(host, before, "applied", after=after, notes=notes)
+        return _result(host, before, "failed", after=after, error=words, notes=notes, trial=trial)
+    state = "armed" if open_changes else "applied"
+    return _result(host, before, state, after=after, notes=notes, trial=trial)
 
 
-def _notes(outcome: Outcome) -> Iterator[str]:
-    power = outcome.data.get("gpu_power") or {}
+def _notes(outcome: Outcome | None, trial: TrialReport | None) -> tuple[str, ...]:
+    power = {} if outcome is None else outcome.data.get("gpu_power") or {}
+    notes: tuple[str, ...] = ()
     if power and not power.get("persisted"):
         why = power.get("persisted_reason") or "no reason given"
-        yield f"the GPU settings will not survive a reboot: {why}"
+        notes = (f"the GPU settings will not survive a reboot: {why}",)
+    link = {} if outcome is None else outcome.data.get("pcie_link") or {}
+    notes += (str(link["msg"]),) if link.get("msg") else ()
+    return notes if trial is None else (*notes, *trial.notes)
 
 
 def _result(host: str, before: Plan, state: Any, **more: Any) -> Application:
@@ -151,6 +272,7 @@ def _result(host: str, before: Plan, state: Any, **more: Any) -> Application:
         error=more.get("error", ""),
         hint=more.get("hint", ""),
         notes=more.get("notes", ()),
+        trial=more.get("trial"),
     )
 
 

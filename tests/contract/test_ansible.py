@@ -21,7 +21,7 @@ import yaml
 
 import nodeprep
 from nodeprep.fleet.content import collections_path, program
-from nodeprep.node import observe
+from nodeprep.node import link_pin, observe
 from nodeprep.node.apply import WRITERS
 from nodeprep.sim.rack import build_rack
 
@@ -246,6 +246,41 @@ def test_gpu_power_refuses_what_cannot_be(play: Play, root: Path, limit: str, sa
     assert refused.code != 0
     assert said in refused.out
     assert limits(root) == before
+
+
+def link_targets(root: Path) -> set[tuple[int, int]]:
+    """Target and present generation of the ports above GPUs."""
+    return {(link["target_gen"], link["gen"]) for link in link_pin.show(str(root))["links"]}
+
+
+def test_pcie_link_pins_once_tells_before_and_undoes(play: Play, root: Path) -> None:
+    asked: dict[str, Any] = {"nodeprep_pcie_link_gen": 4, "nodeprep_pcie_link_live": True}
+    told = play(role("pcie_link"), "--check", "--diff", **asked)
+    assert told.code == 0, told.out
+    assert "target Gen4" in told.out
+    assert link_targets(root) == {(5, 5)}
+    assert not (root / "usr/local/lib/nodeprep/node.pyz").exists()
+
+    first = play(role("pcie_link"), **asked)
+    assert first.code == 0, first.out
+    assert link_targets(root) == {(4, 4)}
+
+    again = play(role("pcie_link"), **asked)
+    assert (again.code, again.changed) == (0, 0), again.out
+
+    undone = play(role("pcie_link"), nodeprep_pcie_link_state="absent", nodeprep_pcie_link_live=True)
+    assert undone.code == 0, undone.out
+    assert link_targets(root) == {(5, 5)}
+    assert not (root / "usr/local/lib/nodeprep/node.pyz").exists()
+    assert play(role("pcie_link"), nodeprep_pcie_link_state="absent").changed == 0
+
+
+@pytest.mark.parametrize(("gen", "said"), [(0, "no PCIe generation"), (6, "not Gen6")])
+def test_pcie_link_refuses_what_cannot_be(play: Play, root: Path, gen: int, said: str) -> None:
+    refused = play(role("pcie_link"), nodeprep_pcie_link_gen=gen)
+    assert refused.code != 0
+    assert said in refused.out
+    assert link_targets(root) == {(5, 5)}
 
 
 def wheel(folder: Path, name: str, version: str) -> None:

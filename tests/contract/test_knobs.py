@@ -28,8 +28,8 @@ KINDS = {
     "gpu_persistence": {"ok", "change", "unknown"},
     "gpu_power_boot": {"ok", "change", "refused", "unsupported", "unknown"},
     "gpu_power_limit": {"ok", "change", "unsupported", "refused", "unknown"},
-    "kernel_args": {"ok", "unsupported", "refused", "unknown"},
-    "pcie_link": {"ok", "unsupported", "unknown"},
+    "kernel_args": {"ok", "change", "unsupported", "refused", "unknown"},
+    "pcie_link": {"ok", "change", "refused", "unsupported", "unknown"},
 }
 
 

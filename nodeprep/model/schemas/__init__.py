@@ -52,6 +52,8 @@ DOCUMENTS: Mapping[str, Document] = MappingProxyType(
         "nodeprep.plan_list/1": Document(outputs.PlanList),
         "nodeprep.apply/1": Document(outputs.Application),
         "nodeprep.apply_list/1": Document(outputs.ApplicationList),
+        "nodeprep.rollback/1": Document(outputs.Rollback),
+        "nodeprep.rollback_list/1": Document(outputs.RollbackList),
         "nodeprep.verification_list/1": Document(outputs.VerificationList),
         "nodeprep.certificate_list/1": Document(outputs.CertificateList),
         "nodeprep.certificate_check/1": Document(outputs.CertificateCheck),

@@ -32,11 +32,11 @@ def planned(policy: dict[str, Any], **facts: Any) -> tuple[NodeSpec, Plan]:
 
 
 def settings(knob: str, policy: dict[str, Any]) -> Any:
+    """What this knob alone sends."""
     spec, plan = planned(policy)
-    write = KNOBS[knob].settings
-    assert write is not None
-    due = tuple(change for change in plan.with_status("change") if change.knob == knob)
-    return write(spec, due)
+    mine = replace(plan, changes=tuple(change for change in plan.changes if change.knob == knob))
+    session: Any = SimpleNamespace(specs={"node07": spec})
+    return _settings(session, "node07", mine)
 
 
 def test_the_limit_is_written_as_the_policy_gives_it() -> None:
@@ -84,14 +84,64 @@ def test_knobs_that_are_due_send_one_group_together(
     assert _settings(session, "node07", due) == {"gpu_power": sent}
 
 
+def test_a_link_pin_names_the_gpus_that_are_due() -> None:
+    assert settings("pcie_link", {"pcie_link": {"gen": 4}}) == {
+        "pcie_link": {"gen": 4, "gpus": ["0000:17:00.0", "0000:3b:00.0"]}
+    }
+    assert settings("pcie_link", {"pcie_link": {"gen": 4, "method": "bios"}}) == {}
+
+
+def test_a_link_pin_that_the_policy_no_longer_names_is_taken_away() -> None:
+    driver = json.loads(FACTS.read_text())["driver"]
+    unit = {"enabled": True, "gen": 4, "ports": ["0000:16:01.0"]}
+    spec, plan = planned({}, driver={**driver, "pcie_link_unit": {"state": "ok", "value": unit}})
+    due = tuple(change for change in plan.with_status("change") if change.knob == "pcie_link")
+    assert [change.subject for change in due] == ["0000:17:00.0"]
+    write = KNOBS["pcie_link"].settings
+    assert write is not None
+    assert write(spec, due) == {"pcie_link": {"state": "absent"}}
+
+
+def test_a_link_pin_waits_for_a_reboot_only_under_a_driver() -> None:
+    pci = json.loads(FACTS.read_text())["pci"]
+    pci["devices"]["value"][1]["driver"] = {"state": "ok", "value": ""}
+    _, plan = planned({"pcie_link": {"gen": 4}}, pci=pci)
+    due = [change for change in plan.with_status("change") if change.knob == "pcie_link"]
+    assert [change.needs_reboot for change in due] == [False, True]
+
+
 @pytest.mark.parametrize("knob", ["gpu_power_limit", "gpu_persistence"])
 def test_nothing_is_written_when_nothing_is_due(knob: str) -> None:
     assert settings(knob, {"gpu": {"power_limit": "650W"}}) == {}
 
 
+def test_a_trial_gets_what_is_due_and_not_what_a_guard_refuses() -> None:
+    asked = {"present": ["quiet", "acpi=off"], "replace": ["console=ttyS1"], "absent": ["iommu"]}
+    assert settings("kernel_args", {"kernel_args": asked}) == {
+        "kernel_args": {
+            "present": ["quiet"],
+            "absent": ["iommu"],
+            "replace": ["console=ttyS1"],
+            "accept_aer_loss": False,
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("policy", "accepted"),
+    [
+        ({"present": ["pcie_aspm=off", "quiet"]}, False),
+        ({"present": ["pcie_aspm=off", "quiet"], "aer_ownership": "leave"}, True),
+        ({"present": ["quiet"]}, False),
+    ],
+)
+def test_lost_aer_is_accepted_only_where_it_was_asked_for(policy: dict[str, Any], accepted: bool) -> None:
+    assert settings("kernel_args", {"kernel_args": policy})["kernel_args"]["accept_aer_loss"] is accepted
+
+
 def test_nothing_is_written_by_what_this_version_cannot_write() -> None:
     writers = {knob.id for knob in all_knobs() if knob.settings is not None}
-    assert writers == {"gpu_power_boot", "gpu_power_limit", "gpu_persistence"}
+    assert writers == {"gpu_power_boot", "gpu_power_limit", "gpu_persistence", "kernel_args", "pcie_link"}
     _, plan = planned({"bios": {"iommu": "disabled"}, "kernel_args": {"present": ["quiet"]}})
     assert {change.knob for change in plan.with_status("change")} <= writers
 

@@ -32,3 +32,23 @@ def test_arm_has_no_flags_line(tmp_path):
     info.write_text("processor\t: 0\nFeatures\t: fp asimd\n")
     with pytest.raises(NotSupported, match="flags"):
         cpu.hypervisor(str(tmp_path))
+
+
+def test_the_highest_apic_id_of_all_cpus(tmp_path):
+    info = tmp_path / "proc/cpuinfo"
+    info.parent.mkdir()
+    cpus = (f"processor\t: {number}\napicid\t\t: {apic}\ninitial apicid\t: {apic}\n" for number, apic in
+            enumerate((0, 2, 257, 130)))  # fmt: skip
+    info.write_text("\n".join(cpus))
+    assert cpu.max_apic_id(str(tmp_path)) == 257
+
+
+def test_a_machine_without_apic_ids(tmp_path):
+    info = tmp_path / "proc/cpuinfo"
+    info.parent.mkdir()
+    info.write_text("processor\t: 0\nFeatures\t: fp asimd\n")
+    with pytest.raises(NotSupported, match="apicid"):
+        cpu.max_apic_id(str(tmp_path))
+    info.write_text("apicid\t\t: unknown\n")
+    with pytest.raises(ValueError, match="invalid literal"):
+        cpu.max_apic_id(str(tmp_path))

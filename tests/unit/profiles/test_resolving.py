@@ -132,7 +132,8 @@ def test_a_node_of_another_board_is_not_held_against_the_figures_of_sxm() -> Non
 
 
 def test_the_digest_is_of_the_policy() -> None:
-    assert spec().policy_digest == digest(spec().policy)
+    # Of the site's policy, which pcie_ports=native is none of where it comes with pcie_aspm=off.
+    assert spec().policy_digest == digest(settings_from_variables({}, source="x", known_checks=()).policy)
     assert spec().policy_digest != spec({"gpu": {"persistence": False}}).policy_digest
 
 
@@ -149,3 +150,26 @@ def test_waivers_by_host_and_day() -> None:
     assert [waiver.host for waiver in node.expired_waivers] == ["node0?"]
     other = spec({"waivers": waivers}, host="node08")
     assert [(waiver.check, waiver.host) for waiver in other.waivers] == [("a", "*"), ("b", "node08")]
+
+
+@pytest.mark.parametrize(
+    ("firmware_first", "kernel_args", "present"),
+    [
+        (False, {}, ("pcie_aspm=off", "iommu=off", "pcie_ports=native")),
+        (True, {}, ("pcie_aspm=off", "iommu=off")),
+        ("unreadable", {}, ("pcie_aspm=off", "iommu=off")),
+        (False, {"aer_ownership": "leave"}, ("pcie_aspm=off", "iommu=off")),
+        (False, {"present": ["pcie_ports=compat", "pcie_aspm=off"]}, ("pcie_ports=compat", "pcie_aspm=off")),
+        (False, {"present": ["iommu=off"]}, ("iommu=off",)),
+    ],
+)
+def test_aer_is_taken_where_pcie_aspm_off_would_leave_it_to_nobody(
+    firmware_first: Any, kernel_args: dict[str, Any], present: tuple[str, ...]
+) -> None:
+    document = json.loads(FACTS.read_text())
+    reading = {"state": "error", "detail": "no HEST"} if firmware_first == "unreadable" else None
+    document["aer_ownership"]["firmware_first"] = reading or {"state": "ok", "value": firmware_first}
+    node = decode(json.dumps(document), NodeFacts, source="facts")
+    variables = {"nodeprep_policy": {"kernel_args": kernel_args}}
+    settings = settings_from_variables(variables, source="x", known_checks=())
+    assert resolve("node07", settings, node, today=TODAY).policy.kernel_args.present == present

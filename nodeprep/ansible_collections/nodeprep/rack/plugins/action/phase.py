@@ -22,7 +22,9 @@ class ActionModule(ActionBase):
                 "state": {"type": "str", "choices": ["done", "failed"], "default": "done"},
                 "error": {"type": "str", "default": ""},
                 "hint": {"type": "str", "default": ""},
+                "data": {"type": "dict", "default": {}},
             }
         )
-        result.update(changed=False, nodeprep={"phase": given})
+        data = given.pop("data")
+        result.update(changed=False, nodeprep={**data, "phase": given})
         return result

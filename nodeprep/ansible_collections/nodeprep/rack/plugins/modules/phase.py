@@ -29,6 +29,12 @@ options:
     description: What to do about it.
     type: str
     default: ""
+  data:
+    description:
+      - What else is known of the phase and no module of this collection has told, by the key of the module
+        that it belongs to.
+    type: dict
+    default: {}
 attributes:
   check_mode:
     description: Runs the same; it changes nothing.
@@ -52,7 +58,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 nodeprep:
-  description: Holds one key, C(phase), with the options as given.
+  description: Holds the key C(phase) with the options as given, and the keys of O(data).
   returned: always
   type: dict
 """

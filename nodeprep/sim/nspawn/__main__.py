@@ -1,0 +1,7 @@
+"""python -m nodeprep.sim.nspawn."""
+
+import sys
+
+from nodeprep.sim.nspawn.cli import main
+
+sys.exit(main())

@@ -1,0 +1,133 @@
+"""What can be done about nodes without their help: their BMCs and console logs, many at once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from nodeprep.bmc import (
+    Evidence,
+    Marks,
+    OutOfBand,
+    RecoveryMethod,
+    for_all,
+    gather,
+    power_cycle_to_recover,
+    read_access,
+    set_marks,
+)
+from nodeprep.bmc.target import VARIABLE as BMC_VARIABLE
+from nodeprep.errors import NodeprepError
+from nodeprep.fleet import Target
+from nodeprep.model.reading import Reading
+from nodeprep.model.trial import TrialEvidence
+from nodeprep.workflows.session import Session
+
+NO_BMC_WARNING = (
+    "no BMC in the inventory (nodeprep_bmc): should the trial boot hang, the node comes back by its own "
+    "dead-man, or when somebody resets it; any reset brings the old arguments"
+)
+
+
+def without_bmc(session: Session, hosts: Sequence[str]) -> list[str]:
+    """Those of some hosts for which the inventory names no BMC."""
+    named = {target.host for target in session.pick(hosts) if BMC_VARIABLE in target.variables}
+    return [host for host in hosts if host not in named]
+
+
+class Outside:
+    """The BMCs and console logs of some hosts.
+
+    Args:
+        ways: By host; see nodeprep.bmc.read_access.
+    """
+
+    def __init__(self, ways: Mapping[str, OutOfBand]) -> None:
+        self._ways = ways
+        self._marks: dict[str, Marks] = {}
+
+    @classmethod
+    def of(cls, targets: Iterable[Target]) -> Outside:
+        """From the inventory's variables.
+
+        Raises:
+            PolicyError: Every fault of every host at once, a missing BMC password among them.
+        """
+        return cls(read_access({target.host: target.variables for target in targets}))
+
+    def has_bmc(self, host: str) -> bool:
+        """Whether the inventory names a BMC for a host."""
+        return host in self._ways and self._ways[host].bmc is not None
+
+    def mark(self, hosts: Sequence[str]) -> None:
+        """Remembers where the event log and the console of each host end now."""
+        ways = {host: self._ways[host] for host in hosts if host in self._ways}
+        found = for_all(ways, lambda way, cancelled: set_marks(way, cancelled=cancelled))
+        for host, marks in found.items():
+            if isinstance(marks, NodeprepError):
+                lost = marks.message
+                marks = Marks(Reading.error(lost), Reading.error(lost))  # noqa: PLW2901
+            self._marks[host] = marks
+
+    def evidence(self, boots: Mapping[str, str]) -> dict[str, tuple[TrialEvidence, ...]]:
+        """What BMC and console have said of each host since `mark`.
+
+        Args:
+            boots: By host, a word on the kernel command line of the boot that is asked about.
+        """
+        asked = {
+            host: (self._ways[host], self._marks[host], boot)
+            for host, boot in boots.items()
+            if host in self._marks
+        }
+
+        def ask(subject: tuple[OutOfBand, Marks, str], cancelled: threading.Event) -> Evidence:
+            way, marks, boot = subject
+            return gather(way, marks, boot=boot, cancelled=cancelled)
+
+        return {
+            host: (TrialEvidence(source="bmc", state="error", text=found.message),)
+            if isinstance(found, NodeprepError)
+            else tuple(_pieces(found))
+            for host, found in for_all(asked, ask).items()
+        }
+
+    def power_cycle(self, methods: Mapping[str, RecoveryMethod]) -> dict[str, str]:
+        """Restarts hosts through their BMCs; by host "" where the power came back, else why not.
+
+        Args:
+            methods: By host, which must have a BMC.
+        """
+        asked = {host: (self._ways[host], method) for host, method in methods.items()}
+
+        def restart(subject: tuple[OutOfBand, RecoveryMethod], cancelled: threading.Event) -> str:
+            way, method = subject
+            if way.bmc is None:
+                return "no BMC in the inventory"
+            power_cycle_to_recover(way.bmc, method=method, cancelled=cancelled)
+            return ""
+
+        found = for_all(asked, restart)
+        return {host: said if isinstance(said, str) else said.message for host, said in found.items()}
+
+
+def _pieces(evidence: Evidence) -> Iterator[TrialEvidence]:
+    power, log, console = evidence.power, evidence.log, evidence.console
+    yield _piece("chassis", power, "" if power.value is None else str(power.value))
+    log_text = ""
+    if log.value is not None:
+        log_text = "\n".join([*map(str, log.value.entries), *filter(None, [log.value.note])])
+    yield _piece("sel", log, log_text or "no new entries")
+    console_text = ""
+    if console.value is not None:
+        console_text = "\n".join(filter(None, [console.value.text, console.value.note]))
+    yield _piece("console", console, console_text or "silent")
+
+
+def _piece(source: str, reading: Reading[Any], text: str) -> TrialEvidence:
+    if reading.state == "ok":
+        return TrialEvidence(source=source, state="ok", text=text)
+    if reading.state == "not_supported":
+        return TrialEvidence(source=source, state="not_configured", text=reading.detail)
+    return TrialEvidence(source=source, state="error", text=reading.detail)

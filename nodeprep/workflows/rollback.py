@@ -1,0 +1,67 @@
+"""Rollback: nodes as they were before nodeprep first changed them, as far as their restore points reach."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nodeprep.fleet import Outcome
+from nodeprep.model.facts import NodeFacts
+from nodeprep.model.outputs import Rollback
+from nodeprep.workflows.session import Session
+from nodeprep.workflows.trial import may_reboot
+
+PHASE = "rollback"
+
+
+def rollback(session: Session, *, reboot: bool = True) -> Mapping[str, Rollback]:
+    """Takes back what nodeprep did on every host that answers; the others are in the ledger with their error.
+
+    Args:
+        reboot: False leaves it to the next boot to bring old kernel arguments into effect.
+    """
+    observed = session.observe(session.hosts, label="before")
+    hosts = list(observed.facts)
+    outcomes = session.fleet.run(
+        "rollback.yml",
+        session.pick(hosts),
+        phase=PHASE,
+        host_vars={
+            host: {
+                "nodeprep_trial_reboot": may_reboot(session, host, asked=reboot),
+                "nodeprep_trial_return_s": session.policy(host).trial.return_s,
+            }
+            for host in hosts
+        },
+    )
+    for host, outcome in outcomes.items():
+        session.record(host, PHASE, outcome.state, error=outcome.error, hint=outcome.hint)
+    through = [host for host, outcome in outcomes.items() if outcome.state == "done"]
+    after = session.observe(through, label="after", phase="verify").facts if through else {}
+    return {host: _told(outcome, observed.facts[host], after.get(host)) for host, outcome in outcomes.items()}
+
+
+def _told(outcome: Outcome, before: NodeFacts, after: NodeFacts | None) -> Rollback:
+    arguments: Mapping[str, Any] = outcome.data.get("kernel_args", {})
+    restored = tuple(sorted(map(str, outcome.data.get(PHASE, {}).get("changed", ()))))
+    return Rollback(
+        host=outcome.host,
+        simulated=before.simulated,
+        state=_state(outcome, arguments, restored, after),
+        restored=restored,
+        cmdline_before=before.boot.cmdline.value or "",
+        cmdline_after="" if after is None else after.boot.cmdline.value or "",
+        error=outcome.error,
+        hint=outcome.hint,
+        notes=tuple(map(str, arguments.get("notes", ()))),
+    )
+
+
+def _state(
+    outcome: Outcome, arguments: Mapping[str, Any], restored: tuple[str, ...], after: NodeFacts | None
+) -> Any:
+    if outcome.state != "done" or after is None:
+        return "failed"
+    if arguments.get("needs_reboot"):
+        return "reboot_needed"
+    return "restored" if restored else "nothing"
