@@ -1,0 +1,175 @@
+"""Who brings a node back from a trial boot, and what is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from nodeprep.fleet import Outcome, Target
+from nodeprep.model.policy import Policy
+from nodeprep.model.trial import TrialEvidence, TrialReport
+from nodeprep.workflows.outside import NO_BMC_WARNING
+from nodeprep.workflows.trial import try_boot
+
+EDIT = {"present": ["iommu=off"], "absent": [], "replace": [], "accept_aer_loss": False}
+FINDING = {"what": "cpus", "before": "2 online", "now": "1 online"}
+
+
+def told(**kernel_args: Any) -> dict[str, Any]:
+    return {"kernel_args": {"trial_id": "t1", "needs_reboot": False, **kernel_args}}
+
+
+class FakeSession:
+    """One host, whose plays end as scripted: a list of outcomes for each playbook."""
+
+    def __init__(
+        self, script: Mapping[str, Sequence[tuple[str, dict[str, Any]]]], *, local: bool = False
+    ) -> None:
+        self.script = {playbook: list(ends) for playbook, ends in script.items()}
+        self.local = local
+        self.played: list[tuple[str, dict[str, Any]]] = []
+        self.fleet = SimpleNamespace(run=self._run)
+
+    def pick(self, hosts: Sequence[str]) -> list[Target]:
+        return [Target(host, {}, local=self.local) for host in hosts]
+
+    def policy(self, _host: str) -> Policy:
+        return Policy()
+
+    def record(self, *_more: Any, **_keys: Any) -> None:
+        pass
+
+    def _run(
+        self, playbook: str, targets: Sequence[Target], *, host_vars: Any, **_more: Any
+    ) -> dict[str, Outcome]:
+        outcomes = {}
+        for target in targets:
+            state, data = self.script[playbook].pop(0)
+            error = "" if state == "done" else f"{playbook} went wrong"
+            outcomes[target.host] = Outcome(target.host, state, data, error)  # type: ignore[arg-type]
+            self.played.append((playbook, host_vars[target.host]))
+        return outcomes
+
+
+class FakeOutside:
+    """A BMC that answers, or none."""
+
+    def __init__(self, *, bmc: bool, refuses: str = "") -> None:
+        self.bmc, self.refuses = bmc, refuses
+        self.calls: list[str] = []
+
+    def has_bmc(self, _host: str) -> bool:
+        return self.bmc
+
+    def mark(self, _hosts: Sequence[str]) -> None:
+        self.calls.append("mark")
+
+    def evidence(self, hosts: Mapping[str, str]) -> dict[str, tuple[TrialEvidence, ...]]:
+        self.calls += ["evidence"] * bool(hosts)
+        piece = TrialEvidence(source="console", state="ok", text="Kernel panic")
+        return dict.fromkeys(hosts, (piece,))
+
+    def power_cycle(self, methods: Mapping[str, str]) -> dict[str, str]:
+        self.calls += [f"power {method}" for method in methods.values()]
+        return dict.fromkeys(methods, self.refuses)
+
+
+def trial(session: FakeSession, outside: FakeOutside, **more: Any) -> TrialReport:
+    return try_boot(session, {"node1": EDIT}, outside, **more)["node1"]  # type: ignore[arg-type]
+
+
+def test_a_good_boot_is_permanent() -> None:
+    session = FakeSession({"trial.yml": [("done", told(verdict="good", reboot_s=95.0))]})
+    report = trial(session, FakeOutside(bmc=True))
+    assert (report.state, report.id, report.reboot_s, report.notes) == ("permanent", "t1", 95.0, ())
+    assert session.played[0][1]["nodeprep_trial_reboot"] is True
+    assert session.played[0][1]["nodeprep_kernel_args"] == EDIT
+
+
+def test_without_a_bmc_it_is_said() -> None:
+    session = FakeSession({"trial.yml": [("done", told(verdict="good"))]})
+    assert trial(session, FakeOutside(bmc=False)).notes == (NO_BMC_WARNING,)
+
+
+@pytest.mark.parametrize(("local", "asked"), [(True, True), (False, False)])
+def test_a_trial_that_waits_for_its_boot_is_armed(local: bool, asked: bool) -> None:
+    """This machine is never rebooted: nobody would be left to judge the boot."""
+    session = FakeSession({"trial.yml": [("done", told(needs_reboot=True))]}, local=local)
+    assert trial(session, FakeOutside(bmc=True), reboot=asked).state == "armed"
+    assert session.played[0][1]["nodeprep_trial_reboot"] is False
+
+
+def test_what_was_refused_before_anything_was_touched_needs_no_recovery() -> None:
+    session = FakeSession({"trial.yml": [("failed", {})]})
+    report = trial(session, FakeOutside(bmc=True))
+    assert (report.state, report.reason) == ("refused", "trial.yml went wrong")
+    assert [playbook for playbook, _ in session.played] == ["trial.yml"]
+
+
+def test_a_bad_boot_that_answers_is_rebooted_back_and_keeps_its_power() -> None:
+    bad = told(verdict="bad", booted=True, findings=[FINDING])
+    session = FakeSession({"trial.yml": [("failed", bad)], "recover.yml": [("done", told())]})
+    outside = FakeOutside(bmc=True)
+    report = trial(session, outside)
+    assert (report.state, report.recovered_by) == ("rolled_back", "controller")
+    assert [(one.what, one.before, one.now) for one in report.findings] == [("cpus", "2 online", "1 online")]
+    assert outside.calls == ["mark", "evidence"]
+
+
+def test_a_node_that_panicked_and_came_back_did_so_itself() -> None:
+    gone = told(verdict="not_booted", rebooted=True, evidence={"journal": ["last line"]})
+    session = FakeSession({"trial.yml": [("failed", gone)], "recover.yml": [("done", told())]})
+    report = trial(session, FakeOutside(bmc=True))
+    assert (report.state, report.recovered_by) == ("rolled_back", "itself")
+    assert [(piece.source, piece.text) for piece in report.evidence] == [
+        ("console", "Kernel panic"),
+        ("journal", "last line"),
+    ]
+
+
+def test_a_node_that_hangs_is_power_cycled_after_its_evidence_is_taken() -> None:
+    session = FakeSession(
+        {
+            "trial.yml": [("failed", told())],
+            "recover.yml": [("unreachable", {}), ("done", told(rebooted=True))],
+        }
+    )
+    outside = FakeOutside(bmc=True)
+    report = trial(session, outside)
+    assert (report.state, report.recovered_by) == ("rolled_back", "bmc")
+    # Once more before the power goes: afterwards console and chassis tell of the next boot.
+    assert outside.calls == ["mark", "evidence", "evidence", "power cycle"]
+    assert report.evidence[0].text == "Kernel panic"
+    waited = [
+        variables["nodeprep_trial_wait_s"]
+        for playbook, variables in session.played
+        if playbook == "recover.yml"
+    ]
+    assert waited == [60, Policy().trial.return_s]
+
+
+def test_without_a_bmc_its_dead_man_gets_its_time() -> None:
+    session = FakeSession(
+        {
+            "trial.yml": [("failed", told())],
+            "recover.yml": [("unreachable", {}), ("done", told(rebooted=True))],
+        }
+    )
+    outside = FakeOutside(bmc=False)
+    report = trial(session, outside)
+    assert (report.state, report.recovered_by) == ("rolled_back", "itself")
+    assert outside.calls == ["mark", "evidence", "evidence"]
+    wait = session.played[-1][1]["nodeprep_trial_wait_s"]
+    assert wait == Policy().trial.return_s + Policy().trial.confirm_s
+
+
+def test_a_node_that_stays_away_is_lost_and_its_bmcs_refusal_is_told() -> None:
+    session = FakeSession(
+        {"trial.yml": [("failed", told())], "recover.yml": [("unreachable", {}), ("unreachable", {})]}
+    )
+    report = trial(session, FakeOutside(bmc=True, refuses="the BMC answered and let nobody in"))
+    assert (report.state, report.recovered_by) == ("lost", "")
+    assert any("let nobody in" in note for note in report.notes)
