@@ -4,10 +4,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 SETUP  := $(VENV)/.ready
 
-.PHONY: help setup demo test test-torch check schemas clean
+.PHONY: help setup demo test test-torch test-metal test-metal-full check schemas clean
 
 help:            ## this list
-	@sed -n 's/^\([a-z-]*\): .*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z-]*\): .*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
 setup: $(SETUP)  ## virtual environment with nodeprep, its tests and its linters
 
@@ -28,6 +28,18 @@ test: $(SETUP)   ## all tests that need no GPU and no torch
 test-torch: $(SETUP)  ## the tests that need torch; installs it (large) when it is missing
 	$(BIN)/python -c 'import torch' 2>/dev/null || $(BIN)/python -m pip install --quiet torch
 	$(BIN)/python -m pytest -m torch
+
+# Debian packages that the virtual rack needs and this machine lacks; only root can install them.
+METAL_HOST = missing=$$($(BIN)/python -m nodeprep.sim.vm missing) && { [ -z "$$missing" ] || \
+	{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; }; }
+
+test-metal: $(SETUP)  ## the tests on virtual machines, within half an hour; a Debian machine and root
+	$(METAL_HOST)
+	$(BIN)/python -m pytest -m metal
+
+test-metal-full: $(SETUP)  ## all tests on virtual machines, the long ones too
+	$(METAL_HOST)
+	$(BIN)/python -m pytest -m 'metal or metal_full'
 
 check: $(SETUP)  ## formatting, lint, types, import rules, YAML, Ansible, schemas
 	$(BIN)/ruff check .
