@@ -54,7 +54,11 @@ def commit(root: str, *, check_mode: bool = False, loader: Optional[BootLoader] 
                 "stage the trial again: what would become permanent now was not tried",
             )
         done = result(
-            changed=True, trial_id=trial.id, verdict=GOOD, diff=difference(trial.permanent, trial.target)
+            changed=True,
+            trial_id=trial.id,
+            verdict=GOOD,
+            notes=seen.notes,
+            diff=difference(trial.permanent, trial.target),
         )
         return done if check_mode else _commit(root, back_end, trial, done)
     except PROBLEMS as problem:

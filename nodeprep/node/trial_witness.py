@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 from . import aer_ownership, boot_log, cpu, kernel_log, kernel_use, memory, net, pci, storage, trial_system
 from .kernel_event import classify
-from .paths import exists, read_text
+from .paths import exists, read_bytes, read_text
 from .reading import Reading, attempt, value_or
 
 # Memory that the kernel reserves for itself (crashkernel=, cma=, swiotlb) moves MemTotal a little
@@ -52,7 +52,7 @@ def collect(root: str, gpu_ids: Sequence[str] = ()) -> Dict[str, Any]:
         "cpus": attempt(lambda: cpu.count_cpus(read_text(root, "/sys/devices/system/cpu/online"))),
         "memory_bytes": attempt(memory.total_bytes, root),
         "nics": attempt(_nics, root),
-        "gpus": attempt(pci.gpus, root, tuple(gpu_ids)),
+        "gpus": attempt(_gpus, root, tuple(gpu_ids)),
         "disks": attempt(_disks, root),
         "aer": attempt(_aer_owners, root, records),
         "events": attempt(_events, log),
@@ -98,6 +98,15 @@ def settled(compared: Compared, after: Dict[str, Any]) -> bool:
 
 
 # ---- what is read ------------------------------------------------------------------------------------
+
+
+def _gpus(root: str, gpu_ids: Sequence[str]) -> List[str]:
+    """GPUs that answer: sysfs keeps a device whose configuration space reads all 0xff."""
+    return [
+        address
+        for address in pci.gpus(root, gpu_ids)
+        if read_bytes(root, f"{pci.DEVICES}/{address}/config", 2) != b"\xff\xff"
+    ]
 
 
 def _nics(root: str) -> List[Dict[str, str]]:

@@ -88,8 +88,9 @@ def _slot(hardware: Hardware, number: int, slot: Slot, limit: int, gpus: Iterato
         for below in (0, 1):
             down = f"switch{number}-{below}"
             yield from _device(
+                # With pcie_ports=native the kernel's hot-plug driver would find the slots empty.
                 f"xio3130-downstream,id={down},bus=switch{number},"
-                f"chassis={10 * number + 1 + below},slot={below}"
+                f"chassis={10 * number + 1 + below},slot={below},hotplug=off"
             )
             yield from _gpu(next(gpus), down, gpu_speed)
     else:

@@ -29,6 +29,8 @@ def write_inventory(rack: Path, machines: Sequence[Vm]) -> Path:
                 "ansible_ssh_private_key_file": str(rack / "id"),
                 "ansible_ssh_common_args": options,
                 "ansible_python_interpreter": "/usr/bin/python3",
+                # An emulated processor under load: sudo alone can take longer than Ansible's ten seconds.
+                "ansible_timeout": 60,
                 "nodeprep_gpu_ids": list(GPU_IDS),
             },
             "hosts": {vm.name: _host(vm) for vm in machines},

@@ -21,6 +21,11 @@ def node(tmp_path: Path) -> Node:
     return Node(tmp_path)
 
 
+def off_the_bus(node: Node) -> None:
+    """sysfs keeps the device; its configuration space reads all 0xff."""
+    node.write_bytes(f"/sys/bus/pci/devices/{GPU}/config", b"\xff\xff\xff\xff")
+
+
 def gone(path: str) -> Callable[[Node], None]:
     def effect(node: Node) -> None:
         shutil.rmtree(node.root + path)
@@ -45,6 +50,7 @@ SPOILED: dict[str, tuple[Callable[[Node], None], str, str]] = {
     "memory unreadable": (written("/proc/meminfo", ""), "memory_bytes", "unreadable: "),
     "a NIC lost": (gone("/sys/class/net/eth1"), "nics", "not there"),
     "all NICs lost": (gone("/sys/class/net"), "nics", "unreadable: "),
+    "a GPU that reads all 0xff": (off_the_bus, "gpus", "not there"),
     "a GPU lost": (gone(f"/sys/bus/pci/devices/{GPU}"), "gpus", "not there"),
     "the bus lost": (gone("/sys/bus/pci"), "gpus", "unreadable: "),
     "a disk lost": (gone("/sys/block/nvme1n1"), "disks", "not there"),

@@ -162,6 +162,7 @@ class Node:
             self.folder(f"/sys/block/{name}/device")
         for name, text in (("vendor", "0x10de"), ("device", "0x2330"), ("class", "0x030200")):
             self.write(f"/sys/bus/pci/devices/{GPU}/{name}", text)
+        self.write(f"/sys/bus/pci/devices/{GPU}/config", "answers")
         for name in ("pci0000:00", "LNXSYSTM:00/PNP0A08:00"):
             self.folder(f"/sys/devices/{name}")
         link = Path(self.root, "sys/devices/pci0000:00/firmware_node")
@@ -177,6 +178,9 @@ class Node:
         place = Path(self.root + path)
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text)
+
+    def write_bytes(self, path: str, data: bytes) -> None:
+        Path(self.root + path).write_bytes(data)
 
     def folder(self, path: str) -> None:
         Path(self.root + path).mkdir(parents=True, exist_ok=True)
