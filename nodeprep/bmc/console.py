@@ -28,6 +28,8 @@ _ESCAPES = re.compile(
 )
 _BREAKS = re.compile(r"\r+\n|\r")
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# What follows the last words of a boot: a boot loader's menu or message, or the next kernel's first words.
+_NEXT_BOOT = re.compile(r"GNU GRUB|Booting `|Linux version \d")
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){2,}")
 
 
@@ -120,7 +122,7 @@ class ConsoleLog:
         if start is None:
             note = f"no kernel said that it was given {word}: this may be another boot" if lines else ""
             return ConsoleNews(_end(lines), "; ".join(filter(None, (news.note, note))))
-        ends = (at for at, line in enumerate(lines) if at > start and "Linux version " in line)
+        ends = (at for at, line in enumerate(lines) if at > start and _NEXT_BOOT.search(line))
         return ConsoleNews(_end(lines[start : next(ends, len(lines))]))
 
     def _since(self, mark: ConsoleMark, most_bytes: int) -> ConsoleNews:
@@ -216,7 +218,7 @@ def _gives(line: str, word: str) -> bool:
 
 def _end(lines: list[str]) -> str:
     """As many of the last lines as a report has room for."""
-    text = "\n".join(lines)
+    text = "\n".join(lines).rstrip()
     if len(text) <= MOST_BYTES:
         return text
     return text[-MOST_BYTES:].partition("\n")[2]

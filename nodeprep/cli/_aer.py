@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nodeprep.model.facts import Aer, NodeFacts
+from nodeprep.checks._aer_senders import senders
+from nodeprep.model.facts import NodeFacts, PciDevice
 
 _COUNTERS = (("correctable", "corrected"), ("non_fatal", "non-fatal"), ("fatal", "fatal"))
 
@@ -17,25 +18,26 @@ def rows(facts: NodeFacts) -> Iterator[tuple[str, str, str, str]]:
             place = f"hop {number} of {len(path.hops)} to GPU {path.gpu}"
             places[address] = f"{places[address]}, {path.gpu}" if address in places else place
     for device in facts.pci.devices.value or ():
-        for error, count in _counts(device.aer):
+        for error, count in _counts(device, facts):
             yield device.address, places.get(device.address, ""), error, count
 
 
-def _counts(aer: Aer) -> Iterator[tuple[str, str]]:
+def _counts(device: PciDevice, facts: NodeFacts) -> Iterator[tuple[str, str]]:
     for field, words in _COUNTERS:
-        counters = getattr(aer, field)
+        counters = getattr(device.aer, field)
         if counters.state == "error":
             yield f"{words} errors", f"unreadable: {counters.detail}"
         for name, count in (counters.value or {}).items():
             if count:
                 yield f"{name} ({words})", str(count)
     for field, words in _COUNTERS:
-        # Root ports only. A fatal error of an endpoint shows here and nowhere else.
-        total = getattr(aer, f"rootport_{field}")
+        # Root ports only, their own errors too. A fatal error of an endpoint shows here and nowhere else.
+        total = getattr(device.aer, f"rootport_{field}")
         if total.state == "error":
-            yield f"{words} messages from below", f"unreadable: {total.detail}"
+            yield f"{words} messages received", f"unreadable: {total.detail}"
         elif total.value:
-            yield f"{words} messages from below", str(total.value)
+            who = senders(facts, device.address, field, {})
+            yield f"{words} messages received, {who}", str(total.value)
 
 
 def uncounted(facts: NodeFacts) -> str:

@@ -194,13 +194,22 @@ def _pin_by_host(link: _Link, gen: int, facts: NodeFacts) -> Change:
         return link.change(status, f"what pins links at boot: {unit.detail}")
     # What the port is told now must be known before it is told something else.
     link.port.link.target_speed_gts.require("target speed of the port above")
-    waits = link.held_at_boot(gen) and link.gen != gen
     return link.change(
         "change",
-        old=f", Gen{gen} from the next boot" if waits else ", not pinned at boot" if link.gen == gen else "",
+        old=_at_boot(link, gen),
         risks=(_cost(link, gen), *_RISKS[1:]) if link.allowed > gen else _RISKS[1:],
         needs_reboot=link.gen != gen and _has_driver(link, facts),
     )
+
+
+def _at_boot(link: _Link, gen: int) -> str:
+    """What nodeprep's unit makes of a link that is not as it should be."""
+    if link.gen == gen:
+        return ", not pinned at boot"
+    if link.held_at_boot(gen):
+        return f", Gen{gen} from the next boot"
+    told = link.ours and link.unit is not None and link.unit.gen == gen
+    return ", its unit failed or is off: systemctl status nodeprep-pcie-link" if told else ""
 
 
 def _cost(link: _Link, gen: int) -> str:

@@ -14,7 +14,8 @@ import json
 import sys
 from typing import List, Optional
 
-from . import gpu_power, link_pin, observe
+# What a command does not need it does not import: link-pin runs at boot before the drivers load, and
+# compiling nvidia-ml-py out of an archive, which keeps no bytecode, takes most of such a run.
 
 EXIT_OK = 0
 EXIT_APPLY_FAILED = 11
@@ -42,13 +43,12 @@ def main(argv: Optional[List[str]] = None) -> int:
         command.add_argument("--root", default="/", help="another root than / is simulated")
     options = parser.parse_args(argv)
     if options.command == "observe":
+        from . import observe  # noqa: PLC0415
+
         return _print(observe.collect(options.root, nvml_deadline_s=options.nvml_deadline_s))
     if options.command == "link-pin":
         return _show_links(options.root) if options.show else _pin_again(options.root)
-    if options.show:
-        result = gpu_power.show(options.root)
-        return _print(result, failed=result["failed"])
-    return _reapply(options.root, options.wait_s)
+    return _show_power(options.root) if options.show else _reapply(options.root, options.wait_s)
 
 
 def _print(document: object, failed: bool = False) -> int:
@@ -57,7 +57,16 @@ def _print(document: object, failed: bool = False) -> int:
     return EXIT_APPLY_FAILED if failed else EXIT_OK
 
 
+def _show_power(root: str) -> int:
+    from . import gpu_power  # noqa: PLC0415
+
+    result = gpu_power.show(root)
+    return _print(result, failed=result["failed"])
+
+
 def _reapply(root: str, wait_s: float) -> int:
+    from . import gpu_power  # noqa: PLC0415
+
     result = gpu_power.reapply(root, wait_s=wait_s)
     for gpu in result["gpus"]:
         enforced = "unknown" if gpu["enforced_w"] is None else f"{gpu['enforced_w']:g} W"
@@ -71,11 +80,15 @@ def _reapply(root: str, wait_s: float) -> int:
 
 
 def _show_links(root: str) -> int:
+    from . import link_pin  # noqa: PLC0415
+
     result = link_pin.show(root)
     return _print(result, failed=result["failed"])
 
 
 def _pin_again(root: str) -> int:
+    from . import link_pin  # noqa: PLC0415
+
     result = link_pin.reapply(root)
     for link in result["links"]:
         sys.stdout.write(

@@ -266,7 +266,7 @@ def _goals(bus: Bus, gen: int, gpus: Sequence[str]) -> List[Goal]:
     entries = link_pin_restore.load(bus.root)
     goals, problems = [], []
     for pin in pins:
-        state = look(bus, pin.port, pin.gpu)
+        state = _read(bus, pin)
         highest = link_pin_restore.ceiling(entries, pin, state.target)
         problem = port_problem(bus.read(pin.port))
         if not problem and gen not in state.common:
@@ -279,6 +279,21 @@ def _goals(bus: Bus, gen: int, gpus: Sequence[str]) -> List[Goal]:
     if problems:
         raise Refused("nothing was changed: " + "; ".join(problems))
     return goals
+
+
+def _read(bus: Bus, pin: Pin) -> LinkState:
+    """How a link stands; a register that makes no sense is told with its place.
+
+    Raises:
+        Refused: It cannot be read.
+    """
+    try:
+        return look(bus, pin.port, pin.gpu)
+    except (OSError, ValueError, NotSupported) as error:
+        why = describe(error) if isinstance(error, OSError) else str(error)
+        raise Refused(
+            f"nothing was changed: the link of {pin.gpu} below {pin.port} cannot be read: {why}"
+        ) from error
 
 
 def _held(state: LinkState) -> str:

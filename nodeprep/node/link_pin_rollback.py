@@ -14,9 +14,9 @@ from .link_pin_bus import Bus, WriteForbidden
 from .link_pin_train import LinkState, TrainingError, confirm, look, retrain, set_target
 from .link_pin_unit import ENABLED_LINK, UNIT, Pin
 from .paths import is_real, under
-from .power_rollback import Undone
 from .power_unit import UnitError, systemctl
 from .reading import NotSupported, describe
+from .undone import Undone
 
 
 @dataclass(frozen=True)

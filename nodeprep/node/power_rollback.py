@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import List, Optional, Tuple
+from typing import Optional, Tuple
 
 from . import durable, power_restore, power_unit
 from .gpu_power_nvml import Change, GpuPower, read, write
@@ -22,6 +22,7 @@ from .power_unit import (
     UNIT,
     UnitError,
 )
+from .undone import Undone
 
 
 @dataclass(frozen=True)
@@ -41,21 +42,6 @@ class Before:
             OSError: The restore point may not be read.
         """
         return cls(gpus, files, power_unit.state(root), durable.content(root, power_restore.PATH))
-
-
-@dataclass(frozen=True)
-class Undone:
-    """What is as it was before again, and what is not, each in words."""
-
-    back: List[str]
-    stuck: List[str]
-
-    def __str__(self) -> str:
-        if not self.back and not self.stuck:
-            return "nothing was changed"
-        sentences = [f"rolled back: {', '.join(self.back)}"] if self.back else []
-        sentences.extend([f"could not be rolled back: {', '.join(self.stuck)}"] if self.stuck else [])
-        return "; ".join(sentences)
 
 
 def roll_back(root: str, before: Before, *, started: bool, deadline_s: float) -> Undone:

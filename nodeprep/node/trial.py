@@ -95,7 +95,8 @@ def abandon(
                 trial_end.clear(root, back_end)
                 trial_state.remove(root, trial_state.STATE)
         on_trial = trial_end.on_trial(root)
-        return result(booted=on_trial, needs_reboot=on_trial, **more)
+        stale = on_trial or trial_end.runs_a_taken_back_commit(root, trial)
+        return result(booted=on_trial, needs_reboot=stale, **more)
     except PROBLEMS as problem:
         return failure(problem, notes=damaged)
 

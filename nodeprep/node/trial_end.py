@@ -32,6 +32,22 @@ def on_trial(root: str) -> bool:
     return bool(marker) and (point is None or marker not in point.commits)
 
 
+def runs_a_taken_back_commit(root: str, trial: Optional[Trial]) -> bool:
+    """Whether this boot took arguments whose commit was broken off, and which are given up now.
+
+    Their boot was a plain one after a reset, so there is no marker to tell it by.
+
+    Args:
+        trial: As it was before it was given up.
+
+    Raises:
+        OSError: It cannot be known.
+    """
+    if trial is None or trial.phase != COMMITTING:
+        return False
+    return not same(read_text(root, "/proc/cmdline"), trial.permanent)
+
+
 def clear(root: str, back_end: BootLoader) -> None:
     """Takes away what a trial has put on the node, the one-shot entry first: from then on a reset is safe.
 

@@ -37,12 +37,13 @@ def restore(root: str, *, check_mode: bool = False, loader: Optional[BootLoader]
             point = trial_state.restore_point(root)
         if point is None:
             on_trial = trial_end.on_trial(root)
+            stale = on_trial or trial_end.runs_a_taken_back_commit(root, trial)
             return result(
                 changed=ends,
                 msg="nodeprep has changed no kernel arguments here",
                 booted=on_trial,
-                needs_reboot=on_trial,
-                finished=not on_trial,
+                needs_reboot=stale,
+                finished=not stale,
             )
         return _restore(root, back_end, point, ends, check_mode)
     except PROBLEMS as problem:

@@ -142,8 +142,13 @@ def _rolled_back(
         cleared: How the play that took it back ended; it judged the trial once more, from afterwards.
         by: Who brought the node back; a node that was up again on its old arguments did so itself.
     """
-    seen = {**tried.data.get(_RESULTS, {}), **cleared.data.get(_RESULTS, {})}
-    alone = by == "controller" and seen.get("verdict") == "not_booted" and bool(seen.get("rebooted"))
+    first, then = tried.data.get(_RESULTS, {}), cleared.data.get(_RESULTS, {})
+    seen = {**first, **{name: value for name, value in then.items() if value or name not in first}}
+    if first.get("verdict") == "bad":
+        # It was seen while it ran; afterwards one only sees that it runs no more.
+        seen["findings"] = first["findings"]
+    gone = (then if then.get("verdict") else first).get
+    alone = by == "controller" and gone("verdict") == "not_booted" and bool(gone("rebooted"))
     report = _report(replace(tried, data={_RESULTS: seen}), "rolled_back")
     return replace(report, recovered_by="itself" if alone else by)
 
@@ -173,4 +178,5 @@ def _from_node(evidence: Mapping[str, Any]) -> Iterator[TrialEvidence]:
     """What the node itself kept of the boot that failed, such as the journal's last lines."""
     for source, text in evidence.items():
         lines = text if isinstance(text, list) else [text]
-        yield TrialEvidence(source=str(source), state="ok", text="\n".join(map(str, lines)))
+        if any(lines):
+            yield TrialEvidence(source=str(source), state="ok", text="\n".join(map(str, lines)))

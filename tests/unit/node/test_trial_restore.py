@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from trial_node import EDIT, OLD, Node
 
-from nodeprep.node import trial_state
+from nodeprep.node import trial_end, trial_state
 from nodeprep.node.kernel_cmdline import Edit
 
 MORE = Edit(present=("nosmt",), absent=("console=tty0",))
@@ -57,6 +57,29 @@ def test_a_trial_under_way_is_given_up_first(node: Node) -> None:
     assert node.clean
     assert node.permanent == OLD
     assert node.boot() == OLD
+
+
+@pytest.mark.parametrize("step", ["restore", "abandon"])
+def test_a_commit_that_a_power_cut_broke_off_and_its_boot_both_go(
+    node: Node, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """The reset came after grub.cfg was complete: the arguments run without a marker to tell them by."""
+
+    def power_cut(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    node.try_out()
+    node.judge()
+    monkeypatch.setattr(trial_end, "finish", power_cut)
+    with pytest.raises(KeyboardInterrupt):
+        node.commit()
+    monkeypatch.undo()
+    assert node.boot() == EDIT.apply(OLD)
+    done = getattr(node, step)()
+    assert (done["changed"], done["needs_reboot"], done["finished"]) == (True, True, False)
+    assert node.permanent == OLD
+    assert node.boot() == OLD
+    assert getattr(node, step)()["needs_reboot"] is False
 
 
 def test_without_a_change_there_is_nothing_to_restore(node: Node) -> None:

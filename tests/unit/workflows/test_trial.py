@@ -130,6 +130,22 @@ def test_a_node_that_panicked_and_came_back_did_so_itself() -> None:
     ]
 
 
+def test_what_was_lost_stays_told_when_the_dead_man_was_faster_than_the_controller() -> None:
+    bad = told(verdict="bad", booted=True, cmdline="ro maxcpus=1", findings=[FINDING])
+    gone = told(
+        verdict="not_booted",
+        rebooted=True,
+        trial_id="",
+        findings=[{"what": "boot", "before": "the trial was to boot", "now": "the old arguments run"}],
+        evidence={"kernel_log": ["nobody confirmed this trial boot"]},
+    )
+    session = FakeSession({"trial.yml": [("failed", bad)], "recover.yml": [("done", gone)]})
+    report = trial(session, FakeOutside(bmc=True))
+    assert (report.recovered_by, report.id, report.cmdline) == ("itself", "t1", "ro maxcpus=1")
+    assert [one.what for one in report.findings] == ["cpus"]
+    assert report.evidence[-1].text == "nobody confirmed this trial boot"
+
+
 def test_a_node_that_hangs_is_power_cycled_after_its_evidence_is_taken() -> None:
     session = FakeSession(
         {

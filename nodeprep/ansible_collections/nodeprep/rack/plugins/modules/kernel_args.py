@@ -200,7 +200,7 @@ from datetime import datetime, timezone
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.node import trial
+from ..module_utils.node import trial, trial_lock
 from ..module_utils.node.kernel_cmdline import Edit
 
 GENERIC = ("changed", "failed", "msg", "hint", "diff")
@@ -228,7 +228,8 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    done = _step(module.params, module.check_mode)
+    given = module.params
+    done = trial_lock.alone(given["root"], lambda: _step(given, module.check_mode))
     answer = {
         "changed": done["changed"],
         "diff": done["diff"],
