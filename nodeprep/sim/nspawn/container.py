@@ -132,19 +132,16 @@ class Container:
         Raises:
             ContainerError: Some would not end.
         """
-        inside = _processes_below(self.tree)
-        ended = processes.stop(self.folder)
+        ended = len(_processes_below(self.tree)) + processes.stop(self.folder)
         deadline = time.monotonic() + _STOP_S
         # The first process of a container ends with systemd-nspawn, and all others with it.
-        while left := [
-            pid for pid in inside if Path("/proc", str(pid), "exe").is_symlink() and _below(pid, self.tree)
-        ]:
+        while left := _processes_below(self.tree):
             if time.monotonic() > deadline:
                 raise ContainerError(f"processes {', '.join(map(str, left))} of {self.folder} do not end")
             for pid in left:
                 _kill(pid)
             time.sleep(0.05)
-        return ended + len(inside)
+        return ended
 
     def remove(self) -> None:
         """Stop it and remove its files."""

@@ -23,6 +23,8 @@ def install(tree: Path, gpus: int, seed: str) -> list[str]:
     Limits and persistence are kept in /run, and so are lost with a reboot, as the real driver's are.
     """
     shutil.copytree(_FILES, tree, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    # A wheel may have lost the mode.
+    (tree / "usr/bin/nvidia-persistenced").chmod(0o755)
     wants = tree / "etc/systemd/system/multi-user.target.wants"
     wants.mkdir(parents=True, exist_ok=True)
     (wants / _DAEMON).symlink_to(f"/usr/lib/systemd/system/{_DAEMON}")
