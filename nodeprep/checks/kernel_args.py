@@ -19,6 +19,12 @@ def evaluate(context: Context) -> Iterator[CheckResult]:
         return
     cmdline = context.before.boot.cmdline.require("the kernel command line (/proc/cmdline)")
     wrong = list(_wrong(wanted, cmdline))
+    trial = context.before.boot_loader.trial
+    if trial.state != "not_supported":
+        under_way = trial.require("whether a trial boot is under way")
+        wrong.append(
+            f"a trial boot ({under_way.id}) is {under_way.phase} and was not ended: apply settles it"
+        )
     # What is wrong now is a finding whether or not the boot loader can be read.
     if not wrong:
         permanent = _permanent(context.before)
@@ -86,6 +92,7 @@ CHECK = Check(
     phase="static",
     evaluate=evaluate,
     tolerates={
-        "boot_loader/id": "where a boot server or an image holds the arguments, this boot speaks for all"
+        "boot_loader/trial": "no trial boot is under way, as it should be",
+        "boot_loader/id": "where a boot server or an image holds the arguments, this boot speaks for all",
     },
 )

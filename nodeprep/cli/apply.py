@@ -39,7 +39,7 @@ def apply(
     ] = None,
     no_reboot: Annotated[
         bool,
-        typer.Option("--no-reboot", help="Leave new kernel arguments to be tried at the next boot."),
+        typer.Option("--no-reboot", help="Reboot nothing; the next boot tries new kernel arguments once."),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before writing.")] = False,
 ) -> ExitCode:
@@ -93,13 +93,15 @@ def _lost(record: object) -> ExitCode:
 
 def _show(application: Application, out: Output) -> None:
     plan = application.after or application.before
-    changed = len(application.before.with_status("change")) if application.state == "applied" else 0
     left = [change for change in plan.changes if change.status not in ("ok", "change")]
-    words = f"{changed} setting(s) written and read back"
+    words = f"{_in_effect(application)} setting(s) written and read back"
     if application.state == "armed":
         words = "waits for the next boot"
         if application.trial is not None:
-            words += ", which tries the new kernel arguments; apply again after it to make them permanent"
+            words += (
+                ", which tries the new kernel arguments. Apply again after it to make them permanent, and "
+                "soon: a trial boot that nobody confirms (policy: trial.confirm_s) resets the node"
+            )
     out.show(f"{escape(application.host)}: {application.state}, {words}")
     for note in application.notes:
         out.show(f"  note: {escape(note)}")
@@ -110,6 +112,14 @@ def _show(application: Application, out: Output) -> None:
         _show_trial(application.trial, out)
     if application.error:
         out.error(f"{application.host}: {application.error}", application.hint)
+
+
+def _in_effect(application: Application) -> int:
+    """How many of the changes that were due have been read back as wanted."""
+    if application.after is None:
+        return 0
+    now = {(c.knob, c.subject, c.new) for c in application.after.with_status("ok")}
+    return sum((c.knob, c.subject, c.new) in now for c in application.before.with_status("change"))
 
 
 def _show_trial(trial: TrialReport, out: Output) -> None:

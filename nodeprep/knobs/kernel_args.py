@@ -20,11 +20,14 @@ from nodeprep.node.kernel_cmdline import Argument, Edit, parse, parse_word
 
 _ASPM_OFF = "pcie_aspm=off"
 _NATIVE = "pcie_ports=native"
+_NO_TRIAL = "no trial boot under way"
+_PHASES = {"staged": "prepared", "armed": "armed or not judged good", "judged": "good and not permanent"}
 
 
 def _plan(spec: NodeSpec, facts: NodeFacts) -> Iterator[Change]:
     for one in _wanted(spec):
         yield _compare(one, spec, facts)
+    yield from _unended_trial(facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,24 @@ def _wanted(spec: NodeSpec) -> Iterator[_Wanted]:
             text = str(argument)
             why = f"the policy forbids {text}"
             yield _Wanted(argument, Edit(absent=(text,)), f"no {text}", why, banned=True)
+
+
+def _unended_trial(facts: NodeFacts) -> Iterator[Change]:
+    """A trial that nobody ended: left alone it boots, or resets, the node at a time of its own."""
+    trial = facts.boot_loader.trial
+    if trial.state == "not_supported" or facts.boot_loader.id.value is None:
+        return
+    under_way = trial.value
+    yield Change(
+        knob=KNOB.id,
+        subject="node",
+        status="unknown" if under_way is None else "change",
+        old="unreadable" if under_way is None else f"a trial boot is {_PHASES[under_way.phase]}",
+        new=_NO_TRIAL,
+        why="a trial boot is to be made permanent or given up",
+        reason=trial.detail if under_way is None else "",
+        needs_reboot=under_way is not None and under_way.booted,
+    )
 
 
 def _compare(one: _Wanted, spec: NodeSpec, facts: NodeFacts) -> Change:

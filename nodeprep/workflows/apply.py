@@ -196,13 +196,16 @@ def _not_booted(
     )
     words = {
         "rolled_back": f"the trial boot was rolled back: {reason}",
+        "unsettled": f"the trial is not over: {reason}",
         "lost": f"the node has not come back from its trial boot: {reason}",
     }.get(trial.state, reason)
     hints = {
-        "rolled_back": "the node runs on its old kernel arguments again; --json has all of the evidence",
-        "lost": "reset or power cycle it: any reset brings the old kernel arguments; then apply again",
+        "rolled_back": "the old kernel arguments are permanent; --json has all of the evidence",
+        "unsettled": "its permanent kernel arguments are the old ones or proven ones; apply again",
+        "lost": "reset or power cycle it: after its trial boot every reset brings the old kernel arguments",
     }
-    session.record(host, "trial", "failed", error=words, hint=hints.get(trial.state, ""))
+    hint = hints.get(trial.state, "")
+    session.record(host, "trial", "failed", error=words, hint=hint)
     after = None if facts is None else build_plan(session.spec(facts), facts)
     return _result(
         host,
@@ -210,7 +213,7 @@ def _not_booted(
         "failed",
         after=after,
         error=words,
-        hint=hints.get(trial.state, ""),
+        hint=hint,
         trial=trial,
         notes=trial.notes,
     )

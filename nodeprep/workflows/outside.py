@@ -26,7 +26,7 @@ from nodeprep.workflows.session import Session
 
 NO_BMC_WARNING = (
     "no BMC in the inventory (nodeprep_bmc): should the trial boot hang, the node comes back by its own "
-    "dead-man, or when somebody resets it; any reset brings the old arguments"
+    "dead-man, or when somebody resets it; every reset after that boot brings the old arguments"
 )
 
 

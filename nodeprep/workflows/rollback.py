@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nodeprep.fleet import Outcome
@@ -53,8 +53,17 @@ def _told(outcome: Outcome, before: NodeFacts, after: NodeFacts | None) -> Rollb
         cmdline_after="" if after is None else after.boot.cmdline.value or "",
         error=outcome.error,
         hint=outcome.hint,
-        notes=tuple(map(str, arguments.get("notes", ()))),
+        notes=tuple(_notes(outcome)),
     )
+
+
+def _notes(outcome: Outcome) -> Iterator[str]:
+    """What each group of settings had to say about being taken back."""
+    for group in outcome.data.values():
+        if isinstance(group, Mapping):
+            yield from map(str, group.get("notes") or ())
+            if group.get("msg") and not group.get("failed"):
+                yield str(group["msg"])
 
 
 def _state(

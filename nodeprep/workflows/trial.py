@@ -20,13 +20,17 @@ PHASE = "trial"
 _RECOVER = "recover"
 # A node that is up answers within this time; one that hangs is then left to its BMC.
 _UP_S = 60
+# A power cycle that meets a node in its firmware only brings the trial's boot; the next one ends it.
+_CYCLES = 2
 _RESULTS = "kernel_args"
+
+RecoveredBy = Literal["itself", "controller", "bmc"]
 
 
 def try_boot(
     session: Session, edits: Mapping[str, Mapping[str, Any]], outside: Outside, *, reboot: bool = True
 ) -> dict[str, TrialReport]:
-    """Tries the kernel arguments of some hosts; every host has a report.
+    """Tries the kernel arguments of some hosts; every host that took a boot, or was to, has a report.
 
     Args:
         edits: By host, what the module `kernel_args` is given.
@@ -35,28 +39,17 @@ def try_boot(
     """
     if not edits:
         return {}
-    outside.mark(list(edits))
-    outcomes = session.fleet.run(
-        "trial.yml",
-        session.pick(list(edits)),
-        phase=PHASE,
-        host_vars={
-            host: _variables(session, host, edit, may_reboot(session, host, asked=reboot))
-            for host, edit in edits.items()
-        },
-    )
     reports: dict[str, TrialReport] = {}
-    for host, outcome in outcomes.items():
-        session.record(host, PHASE, outcome.state, error=outcome.error, hint=outcome.hint)
-        if outcome.state == "done":
-            waits = outcome.data.get(_RESULTS, {}).get("needs_reboot")
-            reports[host] = _report(outcome, "armed" if waits else "permanent")
-        elif _RESULTS not in outcome.data:
-            reports[host] = _report(outcome, "refused")
-    left = {host: outcome for host, outcome in outcomes.items() if host not in reports}
-    reports |= _fetch_back(session, left, outside)
-    warned = {host: () if outside.has_bmc(host) else (NO_BMC_WARNING,) for host in edits}
-    return {host: replace(reports[host], notes=(*warned[host], *reports[host].notes)) for host in edits}
+    hosts = list(edits)
+    # A host that waits for one of Ansible's workers after its boot would be reset by its dead-man.
+    for start in range(0, len(hosts), session.request.forks):
+        some = {host: edits[host] for host in hosts[start : start + session.request.forks]}
+        allowed = {host: may_reboot(session, host, asked=reboot) for host in some}
+        reports |= _try_some(session, some, outside, allowed)
+    return {
+        host: report if outside.has_bmc(host) else replace(report, notes=(NO_BMC_WARNING, *report.notes))
+        for host, report in reports.items()
+    }
 
 
 def may_reboot(session: Session, host: str, *, asked: bool) -> bool:
@@ -64,37 +57,70 @@ def may_reboot(session: Session, host: str, *, asked: bool) -> bool:
     return asked and not any(target.local for target in session.pick([host]))
 
 
-def _fetch_back(session: Session, lost: Mapping[str, Outcome], outside: Outside) -> dict[str, TrialReport]:
+def _try_some(
+    session: Session,
+    edits: Mapping[str, Mapping[str, Any]],
+    outside: Outside,
+    allowed: Mapping[str, bool],
+) -> dict[str, TrialReport]:
+    outside.mark(list(edits))
+    outcomes = session.fleet.run(
+        "trial.yml",
+        session.pick(list(edits)),
+        phase=PHASE,
+        host_vars={host: _variables(session, host, edit, allowed[host]) for host, edit in edits.items()},
+    )
+    reports: dict[str, TrialReport] = {}
+    left: dict[str, Outcome] = {}
+    for host, outcome in outcomes.items():
+        session.record(host, PHASE, outcome.state, error=outcome.error, hint=outcome.hint)
+        seen = _seen(outcome)
+        if outcome.state == "done" and seen.get("needs_reboot"):
+            reports[host] = _report(outcome, "armed")
+        elif outcome.state == "done" and seen.get("verdict") == "good":
+            reports[host] = _report(outcome, "permanent")
+        elif outcome.state != "done" and not seen.get("trial_id"):
+            reports[host] = _report(outcome, "refused")
+        elif outcome.state != "done":
+            left[host] = outcome
+    return reports | _fetch_back(session, left, outside, allowed)
+
+
+def _fetch_back(
+    session: Session, tried: Mapping[str, Outcome], outside: Outside, allowed: Mapping[str, bool]
+) -> dict[str, TrialReport]:
     """Brings hosts back to their old arguments: over ssh where they answer, else by BMC or by waiting."""
-    boots = {host: f"{MARKER}={outcome.data[_RESULTS].get('trial_id', '')}" for host, outcome in lost.items()}
+    boots = {host: f"{MARKER}={_seen(outcome)['trial_id']}" for host, outcome in tried.items()}
     evidence = outside.evidence(boots)
-    near = _recover(session, dict.fromkeys(lost, _UP_S))
-    reports = {
-        host: _rolled_back(lost[host], cleared, by="controller")
-        for host, cleared in near.items()
-        if cleared.state == "done"
-    }
-    away = [host for host in lost if host not in reports]
-    # Again, for what they have said since, and before the power goes: afterwards chassis and console tell of
-    # the next boot.
+    ends = _recover(session, dict.fromkeys(tried, _UP_S), allowed)
+    reports = {host: _told(tried[host], ends[host], by="controller") for host in tried}
+    away = [host for host in tried if _hangs(tried[host], ends[host])]
+    # Again, for what they have said since, and before the power goes: afterwards chassis and console tell
+    # of the next boot.
     evidence |= outside.evidence({host: boots[host] for host in away})
-    power = {host: session.policy(host).trial.power for host in away if outside.has_bmc(host)}
-    refused = outside.power_cycle(power)
-    far = _recover(session, {host: _patience_s(session, host, refused) for host in away})
-    for host, cleared in far.items():
-        report = (
-            _rolled_back(lost[host], cleared, by="bmc" if refused.get(host) == "" else "itself")
-            if cleared.state == "done"
-            else _report(lost[host], "lost")
-        )
-        notes = report.notes
-        if refused.get(host):
-            notes += (f"the BMC did not bring the power back: {refused[host]}",)
-        reports[host] = replace(report, notes=notes)
+    for _ in range(_CYCLES):
+        power = {host: session.policy(host).trial.power for host in away if outside.has_bmc(host)}
+        refused = outside.power_cycle(power)
+        waits = {host: _patience_s(session, host, refused) for host in away}
+        ends = _recover(session, waits, allowed)
+        for host in away:
+            by: RecoveredBy = "bmc" if refused.get(host) == "" else "itself"
+            reports[host] = _told(tried[host], ends[host], by=by)
+            if refused.get(host):
+                words = f"the BMC did not bring the power back: {refused[host]}"
+                reports[host] = replace(reports[host], notes=(*reports[host].notes, words))
+        away = [host for host in away if refused.get(host) == "" and ends[host].state != "done"]
     return {
         host: replace(report, evidence=(*evidence.get(host, ()), *report.evidence))
         for host, report in reports.items()
     }
+
+
+def _hangs(tried: Outcome, cleared: Outcome) -> bool:
+    """Whether a node began a reboot and has not answered since. One that answers keeps its power."""
+    begun = _seen(tried).get("reboot_begun") or _seen(cleared).get("reboot_begun")
+    answered = _seen(cleared).get("answered") and not _seen(cleared).get("reboot_begun")
+    return cleared.state != "done" and bool(begun) and not answered
 
 
 def _patience_s(session: Session, host: str, refused: Mapping[str, str]) -> int:
@@ -103,7 +129,7 @@ def _patience_s(session: Session, host: str, refused: Mapping[str, str]) -> int:
     return trial.return_s + (0 if refused.get(host) == "" else trial.confirm_s)
 
 
-def _recover(session: Session, wait_s: Mapping[str, int]) -> dict[str, Outcome]:
+def _recover(session: Session, wait_s: Mapping[str, int], allowed: Mapping[str, bool]) -> dict[str, Outcome]:
     """Waits for hosts to answer, and takes the trial back there."""
     outcomes = session.fleet.run(
         "recover.yml",
@@ -113,6 +139,7 @@ def _recover(session: Session, wait_s: Mapping[str, int]) -> dict[str, Outcome]:
             host: {
                 "nodeprep_trial_wait_s": seconds,
                 "nodeprep_trial_return_s": session.policy(host).trial.return_s,
+                "nodeprep_trial_reboot": allowed[host],
             }
             for host, seconds in wait_s.items()
         },
@@ -132,29 +159,47 @@ def _variables(session: Session, host: str, edit: Mapping[str, Any], reboot: boo
     }
 
 
-def _rolled_back(
-    tried: Outcome, cleared: Outcome, *, by: Literal["itself", "controller", "bmc"]
-) -> TrialReport:
-    """The report of a host that runs on its old arguments again.
+def _told(tried: Outcome, cleared: Outcome, *, by: RecoveredBy) -> TrialReport:
+    """The report of a host whose trial did not end well.
 
     Args:
         tried: How the trial's play ended.
-        cleared: How the play that took it back ended; it judged the trial once more, from afterwards.
-        by: Who brought the node back; a node that was up again on its old arguments did so itself.
+        cleared: How the play that takes it back ended; it judged the trial once more, from afterwards.
+        by: Who brought the node back, if it is back.
     """
-    first, then = tried.data.get(_RESULTS, {}), cleared.data.get(_RESULTS, {})
-    seen = {**first, **{name: value for name, value in then.items() if value or name not in first}}
-    if first.get("verdict") == "bad":
+    before, after = _seen(tried), _seen(cleared)
+    seen = {**before, **{name: value for name, value in after.items() if value or name not in before}}
+    if before.get("verdict") == "bad":
         # It was seen while it ran; afterwards one only sees that it runs no more.
-        seen["findings"] = first["findings"]
-    gone = (then if then.get("verdict") else first).get
-    alone = by == "controller" and gone("verdict") == "not_booted" and bool(gone("rebooted"))
-    report = _report(replace(tried, data={_RESULTS: seen}), "rolled_back")
-    return replace(report, recovered_by="itself" if alone else by)
+        seen["findings"] = before["findings"]
+    merged = replace(tried, data={_RESULTS: seen})
+    if cleared.state != "done":
+        lost = _hangs(tried, cleared)
+        return replace(
+            _report(merged, "lost" if lost else "unsettled"),
+            reason=tried.error if lost else f"{tried.error}; {cleared.error}",
+        )
+    if after.get("outcome") == "committed" and after.get("trial_id") == before.get("trial_id"):
+        words = f"it was permanent before the connection broke ({tried.error})"
+        return replace(_report(merged, "permanent"), notes=(words,))
+    report = _report(merged, "rolled_back")
+    if after.get("needs_reboot") and not after.get("reboot_begun"):
+        words = "this boot is still the trial; a reboot brings the old arguments"
+        return replace(report, notes=(*report.notes, words))
+    gone = after if after.get("verdict") else before
+    alone = by == "controller" and gone.get("verdict") == "not_booted" and bool(gone.get("rebooted"))
+    went = bool(seen.get("reboot_begun"))
+    return replace(report, recovered_by="itself" if alone else by if went else "")
+
+
+def _seen(outcome: Outcome) -> Mapping[str, Any]:
+    """What the node said of its trial; empty when it said nothing."""
+    found: Mapping[str, Any] = outcome.data.get(_RESULTS) or {}
+    return found
 
 
 def _report(outcome: Outcome, state: TrialState) -> TrialReport:
-    seen: Mapping[str, Any] = outcome.data.get(_RESULTS, {})
+    seen = _seen(outcome)
     return TrialReport(
         state=state,
         id=str(seen.get("trial_id", "")),
@@ -175,8 +220,12 @@ def _findings(found: Sequence[Mapping[str, Any]]) -> Iterator[TrialFinding]:
 
 
 def _from_node(evidence: Mapping[str, Any]) -> Iterator[TrialEvidence]:
-    """What the node itself kept of the boot that failed, such as the journal's last lines."""
-    for source, text in evidence.items():
-        lines = text if isinstance(text, list) else [text]
-        if any(lines):
-            yield TrialEvidence(source=str(source), state="ok", text="\n".join(map(str, lines)))
+    """What the node itself kept of the boot that failed."""
+    lines, note = evidence.get("kernel_log") or (), str(evidence.get("kernel_log_note") or "")
+    if lines:
+        yield TrialEvidence(source="journal", state="ok", text="\n".join(filter(None, [*lines, note])))
+    elif note:
+        yield TrialEvidence(source="journal", state="error", text=note)
+    if evidence.get("crash_files"):
+        files = "\n".join(map(str, evidence["crash_files"]))
+        yield TrialEvidence(source="pstore", state="ok", text=files)

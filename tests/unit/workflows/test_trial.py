@@ -11,6 +11,7 @@ import pytest
 from nodeprep.fleet import Outcome, Target
 from nodeprep.model.policy import Policy
 from nodeprep.model.trial import TrialEvidence, TrialReport
+from nodeprep.node.trial_result import result
 from nodeprep.workflows.outside import NO_BMC_WARNING
 from nodeprep.workflows.trial import try_boot
 
@@ -32,6 +33,7 @@ class FakeSession:
         self.local = local
         self.played: list[tuple[str, dict[str, Any]]] = []
         self.fleet = SimpleNamespace(run=self._run)
+        self.request = SimpleNamespace(forks=25)
 
     def pick(self, hosts: Sequence[str]) -> list[Target]:
         return [Target(host, {}, local=self.local) for host in hosts]
@@ -102,16 +104,18 @@ def test_a_trial_that_waits_for_its_boot_is_armed(local: bool, asked: bool) -> N
     assert session.played[0][1]["nodeprep_trial_reboot"] is False
 
 
-def test_what_was_refused_before_anything_was_touched_needs_no_recovery() -> None:
-    session = FakeSession({"trial.yml": [("failed", {})]})
+@pytest.mark.parametrize("data", [{}, {"kernel_args": result(failed=True, msg="/boot is full")}])
+def test_what_was_refused_before_anything_was_touched_needs_no_recovery(data: dict[str, Any]) -> None:
+    session = FakeSession({"trial.yml": [("failed", data)]})
     report = trial(session, FakeOutside(bmc=True))
     assert (report.state, report.reason) == ("refused", "trial.yml went wrong")
     assert [playbook for playbook, _ in session.played] == ["trial.yml"]
 
 
 def test_a_bad_boot_that_answers_is_rebooted_back_and_keeps_its_power() -> None:
-    bad = told(verdict="bad", booted=True, findings=[FINDING])
-    session = FakeSession({"trial.yml": [("failed", bad)], "recover.yml": [("done", told())]})
+    bad = told(verdict="bad", booted=True, findings=[FINDING], reboot_begun=True)
+    back = told(answered=True, reboot_begun=True, needs_reboot=True, verdict="bad", findings=[FINDING])
+    session = FakeSession({"trial.yml": [("failed", bad)], "recover.yml": [("done", back)]})
     outside = FakeOutside(bmc=True)
     report = trial(session, outside)
     assert (report.state, report.recovered_by) == ("rolled_back", "controller")
@@ -120,8 +124,10 @@ def test_a_bad_boot_that_answers_is_rebooted_back_and_keeps_its_power() -> None:
 
 
 def test_a_node_that_panicked_and_came_back_did_so_itself() -> None:
-    gone = told(verdict="not_booted", rebooted=True, evidence={"journal": ["last line"]})
-    session = FakeSession({"trial.yml": [("failed", gone)], "recover.yml": [("done", told())]})
+    gone = told(
+        verdict="not_booted", rebooted=True, reboot_begun=True, evidence={"kernel_log": ["last line"]}
+    )
+    session = FakeSession({"trial.yml": [("failed", gone)], "recover.yml": [("done", told(answered=True))]})
     report = trial(session, FakeOutside(bmc=True))
     assert (report.state, report.recovered_by) == ("rolled_back", "itself")
     assert [(piece.source, piece.text) for piece in report.evidence] == [
@@ -149,7 +155,7 @@ def test_what_was_lost_stays_told_when_the_dead_man_was_faster_than_the_controll
 def test_a_node_that_hangs_is_power_cycled_after_its_evidence_is_taken() -> None:
     session = FakeSession(
         {
-            "trial.yml": [("failed", told())],
+            "trial.yml": [("failed", told(reboot_begun=True))],
             "recover.yml": [("unreachable", {}), ("done", told(rebooted=True))],
         }
     )
@@ -170,7 +176,7 @@ def test_a_node_that_hangs_is_power_cycled_after_its_evidence_is_taken() -> None
 def test_without_a_bmc_its_dead_man_gets_its_time() -> None:
     session = FakeSession(
         {
-            "trial.yml": [("failed", told())],
+            "trial.yml": [("failed", told(reboot_begun=True))],
             "recover.yml": [("unreachable", {}), ("done", told(rebooted=True))],
         }
     )
@@ -184,8 +190,79 @@ def test_without_a_bmc_its_dead_man_gets_its_time() -> None:
 
 def test_a_node_that_stays_away_is_lost_and_its_bmcs_refusal_is_told() -> None:
     session = FakeSession(
-        {"trial.yml": [("failed", told())], "recover.yml": [("unreachable", {}), ("unreachable", {})]}
+        {
+            "trial.yml": [("failed", told(reboot_begun=True))],
+            "recover.yml": [("unreachable", {}), ("unreachable", {})],
+        }
     )
     report = trial(session, FakeOutside(bmc=True, refuses="the BMC answered and let nobody in"))
     assert (report.state, report.recovered_by) == ("lost", "")
     assert any("let nobody in" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("reboot", [True, False])
+def test_a_node_that_was_never_rebooted_keeps_its_power(reboot: bool) -> None:
+    """ssh was lost between two steps, or another controller held the node: the machine is fine."""
+    session = FakeSession({"trial.yml": [("failed", told())], "recover.yml": [("unreachable", {})]})
+    outside = FakeOutside(bmc=True)
+    report = trial(session, outside, reboot=reboot)
+    assert (report.state, report.recovered_by) == ("unsettled", "")
+    assert not any(call.startswith("power") for call in outside.calls)
+
+
+def test_a_node_that_answers_keeps_its_power_though_the_trial_could_not_be_taken_back() -> None:
+    session = FakeSession(
+        {
+            "trial.yml": [("failed", told(reboot_begun=True))],
+            "recover.yml": [("failed", {"kernel_args": {"answered": True}})],
+        }
+    )
+    outside = FakeOutside(bmc=True)
+    assert trial(session, outside).state == "unsettled"
+    assert not any(call.startswith("power") for call in outside.calls)
+
+
+def test_this_machine_is_neither_rebooted_nor_power_cycled_after_a_bad_boot() -> None:
+    bad = told(verdict="bad", booted=True, findings=[FINDING])
+    back = told(answered=True, needs_reboot=True)
+    session = FakeSession({"trial.yml": [("failed", bad)], "recover.yml": [("done", back)]}, local=True)
+    outside = FakeOutside(bmc=True)
+    report = trial(session, outside)
+    assert (report.state, report.recovered_by) == ("rolled_back", "")
+    assert session.played[-1][1]["nodeprep_trial_reboot"] is False
+    assert any("this boot is still the trial" in note for note in report.notes)
+    assert not any(call.startswith("power") for call in outside.calls)
+
+
+def test_what_was_permanent_before_the_connection_broke_is_not_called_rolled_back() -> None:
+    lost = told(verdict="good", reboot_begun=True)
+    after = told(answered=True, outcome="committed")
+    session = FakeSession({"trial.yml": [("unreachable", lost)], "recover.yml": [("done", after)]})
+    report = trial(session, FakeOutside(bmc=True))
+    assert report.state == "permanent"
+    assert any("before the connection broke" in note for note in report.notes)
+
+
+def test_a_power_cycle_that_met_the_firmware_is_followed_by_one_more() -> None:
+    session = FakeSession(
+        {
+            "trial.yml": [("failed", told(reboot_begun=True))],
+            "recover.yml": [("unreachable", {}), ("unreachable", {}), ("done", told(answered=True))],
+        }
+    )
+    outside = FakeOutside(bmc=True)
+    report = trial(session, outside)
+    assert (report.state, report.recovered_by) == ("rolled_back", "bmc")
+    assert outside.calls.count("power cycle") == 2
+
+
+def test_where_nothing_had_to_be_tried_there_is_no_report() -> None:
+    session = FakeSession({"trial.yml": [("done", told(trial_id=""))]})
+    assert try_boot(session, {"node1": EDIT}, FakeOutside(bmc=True)) == {}  # type: ignore[arg-type]
+
+
+def test_evidence_that_the_node_could_not_read_is_no_evidence() -> None:
+    gone = told(verdict="not_booted", rebooted=True, evidence={"kernel_log_note": "no journal of that boot"})
+    session = FakeSession({"trial.yml": [("failed", gone)], "recover.yml": [("done", told(answered=True))]})
+    pieces = trial(session, FakeOutside(bmc=True)).evidence
+    assert [(piece.source, piece.state) for piece in pieces] == [("console", "ok"), ("journal", "error")]
