@@ -21,8 +21,6 @@ from nodeprep.model.reading import Reading
 T = TypeVar("T")
 M = TypeVar("M")
 
-MOST_LOG_LINES = 50
-MOST_CONSOLE_LINES = 60
 _NO_BMC = f"not configured: {BMC_VARIABLE} names no BMC"
 _NO_CONSOLE = f"not configured: {CONSOLE_VARIABLE} names no console log"
 
@@ -45,14 +43,6 @@ class Evidence:
     power: Reading[PowerState]
     log: Reading[LogNews]
     console: Reading[ConsoleNews]
-
-    def lines(self) -> tuple[str, ...]:
-        """The evidence for a report, the console last."""
-        return (
-            f"power: {_failed(self.power) if self.power.value is None else self.power.value}",
-            *_log_lines(self.log),
-            *_console_lines(self.console),
-        )
 
 
 def set_marks(ways: OutOfBand, *, cancelled: threading.Event | None = None) -> Marks:
@@ -126,29 +116,3 @@ def _attempt(read: Callable[[], T]) -> Reading[T]:
         raise
     except NodeprepError as error:
         return Reading.error(error.message)
-
-
-def _log_lines(log: Reading[LogNews]) -> tuple[str, ...]:
-    if log.value is None:
-        return (f"event log: {_failed(log)}",)
-    entries, note = log.value.entries, log.value.note
-    count = f"event log: {len(entries)} new {'entry' if len(entries) == 1 else 'entries'}"
-    left_out = max(0, len(entries) - MOST_LOG_LINES)
-    notes = [note] if note else []
-    notes += [f"{left_out} older ones are left out here"] if left_out else []
-    head = f"{count} ({'; '.join(notes)})" if notes else count
-    return (head, *(f"  {entry}" for entry in entries[left_out:]))
-
-
-def _console_lines(console: Reading[ConsoleNews]) -> tuple[str, ...]:
-    if console.value is None:
-        return (f"console: {_failed(console)}",)
-    news = console.value
-    if not news.text:
-        return (f"console: silent since the mark{f' ({news.note})' if news.note else ''}",)
-    head = f"console: the end of what it said{f' ({news.note})' if news.note else ''}"
-    return (head, *(f"  {line}" for line in news.text.splitlines()[-MOST_CONSOLE_LINES:]))
-
-
-def _failed(reading: Reading[T]) -> str:
-    return reading.detail if reading.state == "not_supported" else f"failed: {reading.detail}"

@@ -14,7 +14,7 @@ from typing import Any
 
 from nodeprep.errors import UsageError
 from nodeprep.fleet.content import program
-from nodeprep.fleet.language import utf8_environment
+from nodeprep.fleet.language import WITHHELD, utf8_environment
 
 LOCALHOST = "localhost"
 _PREFIX = "nodeprep_"
@@ -26,8 +26,6 @@ _READ_HERE = (
     "nodeprep_policy",
     "nodeprep_profile",
 )
-# ansible-inventory has no use for it, and its environment is visible in /proc.
-_WITHHELD = ("NODEPREP_BMC_PASSWORD",)
 _LOCAL = ("local", "ansible.builtin.local")
 _TIMEOUT_S = 120.0
 _UNMATCHED = re.compile(r"Could not match supplied host pattern, ignoring: (?P<pattern>\S+)")
@@ -89,7 +87,7 @@ def _list(inventory: Path, pattern: str | None) -> tuple[_Listing, list[str]]:
         command += ["--limit", pattern]
     # A source that no plugin understands is a warning by default, and the run then has no hosts.
     environment = {
-        **{name: value for name, value in os.environ.items() if name not in _WITHHELD},
+        **{name: value for name, value in os.environ.items() if name not in WITHHELD},
         **utf8_environment(),
         "ANSIBLE_INVENTORY_UNPARSED_FAILED": "1",
         "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "1",

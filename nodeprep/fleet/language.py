@@ -7,6 +7,9 @@ import locale
 # The second is for systems of before C.UTF-8.
 _FALLBACKS = ("C.UTF-8", "en_US.UTF-8")
 
+# What Ansible's programs have no use for; their environment is visible in /proc.
+WITHHELD = ("NODEPREP_BMC_PASSWORD",)
+
 
 def utf8_environment() -> dict[str, str]:
     """What to add to the environment of an Ansible program; nothing when its locale is UTF-8 already.

@@ -23,7 +23,7 @@ from nodeprep.errors import NodeprepError
 from nodeprep.fleet.content import collections_path, program
 from nodeprep.fleet.disk import disk_error, disk_refused, explained
 from nodeprep.fleet.inventory import LOCALHOST
-from nodeprep.fleet.language import utf8_environment
+from nodeprep.fleet.language import WITHHELD, utf8_environment
 
 # ansible-runner looks at its cancel callback once in this time, or whenever there is output.
 _LOOK_S = 0.25
@@ -37,8 +37,6 @@ _SSH_ARGS = (
 )
 # An inventory may use plugins of collections installed in the usual places.
 _DEFAULT_COLLECTIONS = "~/.ansible/collections:/usr/share/ansible/collections"
-# Ansible has no use for these, and its environment is visible in /proc.
-_WITHHELD = ("NODEPREP_BMC_PASSWORD",)
 _TETHER = Path(__file__).with_name("tether.py")
 
 
@@ -150,7 +148,7 @@ class Play:
             event_handler=self._take,
             status_handler=self._on_status,
         )
-        for name in _WITHHELD:
+        for name in WITHHELD:
             runner.config.env.pop(name, None)
         # Its own command begins with the bare name.
         runner.config.command[:1] = _tethered(program("ansible-playbook"))

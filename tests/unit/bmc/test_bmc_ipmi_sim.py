@@ -381,12 +381,11 @@ def test_evidence_of_a_node_that_hangs(bmc: Bmc, tmp_path: Path) -> None:
         file.write("Kernel panic - not syncing: No working init found.\r\n")
     evidence = gather(ways, decode(encode(marks), Marks, source="marks"))
     assert decode(encode(evidence), Evidence, source="evidence") == evidence
-    lines = evidence.lines()
-    assert lines[0] == "power: on"
-    assert lines[1] == "event log: 1 new entry"
-    assert lines[2].endswith("Bus fatal error (asserted, data aa 03 00)")
-    assert lines[3] == "console: the end of what it said"
-    assert lines[4] == "  Kernel panic - not syncing: No working init found."
+    assert evidence.power.require("power").on
+    (entry,) = evidence.log.require("log").entries
+    assert str(entry).endswith("Bus fatal error (asserted, data aa 03 00)")
+    said = evidence.console.require("console").text
+    assert said == "Kernel panic - not syncing: No working init found."
 
 
 def test_evidence_when_the_bmc_is_dead_and_there_is_no_console(silent_port: int) -> None:
@@ -397,7 +396,7 @@ def test_evidence_when_the_bmc_is_dead_and_there_is_no_console(silent_port: int)
     assert evidence.power.state == evidence.log.state == "error"
     assert "does not answer" in evidence.power.detail
     assert evidence.console.state == "not_supported"
-    assert evidence.lines()[2] == "console: not configured: nodeprep_console_log names no console log"
+    assert evidence.console.detail == "not configured: nodeprep_console_log names no console log"
 
 
 def _nobody(port: int) -> BmcTarget:

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from nodeprep.bmc.password import ENVIRONMENT
 from nodeprep.fleet import Fleet
-from nodeprep.fleet.language import utf8_environment
+from nodeprep.fleet.language import WITHHELD, utf8_environment
 
 Write = Callable[[dict[str, dict[str, Any]]], Path]
 
@@ -56,3 +57,7 @@ def test_a_fleet_works_under_lc_all_c(
     (target,) = fleet.targets(None)
     assert target.variables["nodeprep_profile"] == "größe"
     assert fleet.run("inspect.yml", [target], phase="inspect")["n1"].state == "done"
+
+
+def test_the_bmcs_password_is_what_ansible_does_not_get() -> None:
+    assert ENVIRONMENT in WITHHELD
