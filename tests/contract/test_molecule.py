@@ -1,6 +1,6 @@
 """The molecule scenarios pass: roles by themselves, as any Ansible user runs them. See docs/molecule.md.
 
-Scenarios on virtual machines take minutes and are in tests/metal/test_molecule_metal.py.
+Scenarios on virtual machines take minutes and run with the other tests on these (make test-metal).
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ SCENARIOS = sorted(path.parent.name for path in (ROOT / "molecule").glob("*/mole
 SIMULATED_S = 900
 # The first time, the packages of the container are fetched.
 CONTAINER_S = 1800
+# Five boots of a machine whose processor is emulated, and the image the first time.
+MACHINE_S = 2400
+# What waits two minutes for a node to come back by itself is too long for every run.
+LONG = frozenset({"trial_deadman"})
 
 
 def settings(scenario: str) -> dict[str, Any]:
@@ -55,7 +59,7 @@ def molecule(command: str, scenario: str, folder: Path, timeout_s: float) -> tup
         # Molecule calls Ansible's programs by name.
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         "HOME": str(folder),
-        # Packages that were fetched for an earlier run stay of use.
+        # Packages and images of earlier runs stay of use; sockets in the folder have short paths.
         "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache"),
         "MOLECULE_EPHEMERAL_DIRECTORY": str(folder / "m"),
         "NO_COLOR": "1",
@@ -106,6 +110,19 @@ def test_scenario_in_a_container(scenario: str, tmp_path: Path) -> None:
         pytest.skip(f"no container can run here: {problem}")
     assert not problem
     status, said = run(scenario, tmp_path, CONTAINER_S)
+    assert status == 0, said
+    assert not processes.find(tmp_path / "m" / "rack")
+    assert not (tmp_path / "m" / "rack").exists()
+
+
+def on_machines() -> list[Any]:
+    marks = {name: pytest.mark.metal_full if name in LONG else pytest.mark.metal for name in on("vm_host")}
+    return [pytest.param(name, marks=mark) for name, mark in marks.items()]
+
+
+@pytest.mark.parametrize("scenario", on_machines())
+def test_scenario_on_a_virtual_machine(scenario: str, tmp_path: Path) -> None:
+    status, said = run(scenario, tmp_path, MACHINE_S)
     assert status == 0, said
     assert not processes.find(tmp_path / "m" / "rack")
     assert not (tmp_path / "m" / "rack").exists()
