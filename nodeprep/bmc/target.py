@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,12 +15,35 @@ from nodeprep.errors import Problem, UsageError
 VARIABLE = "nodeprep_bmc"
 Protocol = Literal["ipmi", "redfish"]
 _PORTS: Mapping[str, int] = {"ipmi": 623, "redfish": 443}
-_SPOKEN = ("ipmi",)
-_KEYS = ("protocol", "address", "port", "user")
+_TRUST_KEYS = ("ca", "fingerprint", "insecure")
+_KEYS = ("protocol", "address", "port", "user", *_TRUST_KEYS)
 _REQUIRED = ("protocol", "address", "user")
 # Source: IPMI 2.0, 22.28 Set User Name and 22.30 Set User Password. Some BMCs cut what is longer
 # and then refuse the login, others crash.
 _LONGEST_USER, _LONGEST_PASSWORD = 16, 20
+_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class TlsTrust:
+    """Which certificate a BMC must show; by default one that this machine's authorities vouch for.
+
+    Attributes:
+        ca: File of the certificates that may vouch for it, instead of this machine's.
+        fingerprint: SHA-256 of its one certificate, 64 lower-case digits; nothing else is then looked at.
+        insecure: Any certificate will do. Reports say so.
+    """
+
+    ca: Path | None = None
+    fingerprint: str = ""
+    insecure: bool = False
+
+    def __str__(self) -> str:
+        if self.insecure:
+            return "certificate not verified (insecure)"
+        if self.fingerprint:
+            return f"pinned certificate {self.fingerprint}"
+        return f"certificate verified by {self.ca or 'the authorities this machine trusts'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +52,8 @@ class BmcTarget:
 
     Attributes:
         host: Inventory name of the node it belongs to; for messages.
-        password: Never shown; goes to the process that speaks to the BMC through a pipe.
+        password: Never shown; goes to the process that speaks IPMI through a pipe.
+        tls: For Redfish.
     """
 
     host: str
@@ -37,6 +62,7 @@ class BmcTarget:
     port: int
     user: str
     password: str = field(repr=False)
+    tls: TlsTrust = TlsTrust()
 
     def __str__(self) -> str:
         return f"BMC of {self.host} ({self.protocol}, {self.address} port {self.port})"
@@ -66,13 +92,56 @@ def read_target(
     if "port" in access:
         problems += _port_problems(port, f"{path}.port")
     if "user" in access:
-        problems += _user_problems(access["user"], f"{path}.user")
-    password, faults = _password(host, variables, environment)
+        problems += user_problems(access["user"], protocol, f"{path}.user")
+    trust, faults = read_trust(access, protocol, host, path)
+    problems += faults
+    password, faults = _password(host, variables, protocol, environment)
     problems += faults
     if problems:
         return None, tuple(problems)
     address = for_host(access["address"], host)
-    return BmcTarget(host, access["protocol"], address, port, access["user"], password), ()
+    return BmcTarget(host, access["protocol"], address, port, access["user"], password, trust), ()
+
+
+def read_trust(
+    access: Mapping[Any, Any], protocol: Any, host: str, path: str
+) -> tuple[TlsTrust, tuple[Problem, ...]]:
+    """How the BMC proves who it is, from the keys ca, fingerprint and insecure.
+
+    Args:
+        path: For the problems.
+    """
+    given = [key for key in _TRUST_KEYS if key in access]
+    if given and protocol == "ipmi":
+        hint = "IPMI has no certificate to judge"
+        return TlsTrust(), tuple(Problem(f"{path}.{key}", "belongs to redfish only", hint) for key in given)
+    problems: list[Problem] = []
+    ca = None
+    if "ca" in access:
+        ca, faults = absolute_path(access["ca"], host, f"{path}.ca")
+        problems += faults
+    fingerprint = ""
+    if "fingerprint" in access:
+        fingerprint = _digits(access["fingerprint"])
+        if not _FINGERPRINT.fullmatch(fingerprint):
+            problems.append(
+                Problem(
+                    f"{path}.fingerprint",
+                    "is not the SHA-256 of a certificate",
+                    "64 hexadecimal digits, as openssl x509 -noout -fingerprint -sha256 prints them",
+                )
+            )
+    insecure = access.get("insecure", False)
+    if not isinstance(insecure, bool):
+        problems.append(Problem(f"{path}.insecure", f"{insecure!r} is neither true nor false"))
+    asked = [key for key in given if key != "insecure" or insecure is True]
+    if len(asked) > 1:
+        problems.append(
+            Problem(path, f"{' and '.join(asked)} exclude each other", "say one way to know the BMC")
+        )
+    if problems:
+        return TlsTrust(), tuple(problems)
+    return TlsTrust(ca, fingerprint, insecure), ()
 
 
 def for_host(text: str, host: str) -> str:
@@ -119,9 +188,6 @@ def _missing(access: Mapping[Any, Any], path: str) -> Iterator[Problem]:
 def _protocol_problems(value: Any, path: str) -> Iterator[Problem]:
     if not isinstance(value, str) or value not in _PORTS:
         yield Problem(path, f"{value!r} is not a protocol", f"one of {', '.join(_PORTS)}")
-    elif value not in _SPOKEN:
-        # Now, and not when a node hangs and the BMC is the only way back.
-        yield Problem(path, f"this version does not speak {value}", f"use {', '.join(_SPOKEN)}")
 
 
 def _address_problems(value: Any, path: str) -> Iterator[Problem]:
@@ -138,15 +204,24 @@ def _port_problems(value: Any, path: str) -> Iterator[Problem]:
         yield Problem(path, f"{value!r} is not a port", "a number from 1 to 65535, without quotes")
 
 
-def _user_problems(value: Any, path: str) -> Iterator[Problem]:
+def user_problems(value: Any, protocol: Any, path: str) -> Iterator[Problem]:
+    """What is wrong with the name of a BMC user."""
     if not isinstance(value, str) or not value:
         yield Problem(path, "must be the name of a BMC user", "quote a name that looks like a number")
+    elif protocol == "redfish":
+        # Source: RFC 7617, 2: the first colon ends the user's name.
+        if ":" in value or not value.isprintable():
+            yield Problem(path, "holds a colon or a control character", "no BMC can have such a user")
     elif len(value.encode()) > _LONGEST_USER:
         yield Problem(path, f"is longer than IPMI's {_LONGEST_USER} bytes")
 
 
+def _digits(value: Any) -> str:
+    return re.sub(r"^sha256[:=]|[:\s]", "", value.strip().lower()) if isinstance(value, str) else ""
+
+
 def _password(
-    host: str, variables: Mapping[str, Any], environment: Mapping[str, str]
+    host: str, variables: Mapping[str, Any], protocol: Any, environment: Mapping[str, str]
 ) -> tuple[str, tuple[Problem, ...]]:
     where = f"{host}.{FILE_VARIABLE}"
     named = None
@@ -158,7 +233,7 @@ def _password(
         password = read_password(named, environment)
     except UsageError as error:
         return "", (Problem(where if named else f"{host}.{VARIABLE}", error.message, error.hint),)
-    if len(password.encode()) > _LONGEST_PASSWORD:
+    if protocol != "redfish" and len(password.encode()) > _LONGEST_PASSWORD:
         return "", (Problem(where, f"the password is longer than IPMI's {_LONGEST_PASSWORD} bytes"),)
     return password, ()
 

@@ -13,6 +13,7 @@ import typer
 import nodeprep
 from nodeprep.cli import (
     apply,
+    bios,
     cert,
     certify,
     demo,
@@ -59,6 +60,7 @@ for command in (
     doctor.doctor,
 ):
     app.command()(command)
+app.add_typer(bios.app, name="bios")
 app.add_typer(cert.app, name="cert")
 app.add_typer(sim.app, name="sim")
 

@@ -237,3 +237,30 @@ class ReportWritten:
     format: str
     file: str
     schema: Literal["nodeprep.report/1"] = field(default="nodeprep.report/1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadyBmc:
+    """One BMC that can be spoken to."""
+
+    url: str
+    dump: str
+    vendor: str
+    """Whose BMC it behaves like."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadyBmcs:
+    """`nodeprep.sim_bmc/1`: the BMCs that `sim bmc` serves."""
+
+    url: str
+    """Of the first one."""
+    ca: str
+    """File of the authority; "" without TLS."""
+    fingerprint: str
+    """SHA-256 of the server's certificate; "" without TLS."""
+    user: str
+    faults: tuple[str, ...]
+    bmcs: tuple[ReadyBmc, ...]
+    simulated: bool = True
+    schema: Literal["nodeprep.sim_bmc/1"] = field(default="nodeprep.sim_bmc/1")

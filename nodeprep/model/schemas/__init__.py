@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from nodeprep.model import outputs
+from nodeprep.model.bios import BiosApplication, BiosPlan, BiosState
 from nodeprep.model.certificate import Certificate
 from nodeprep.model.codec import json_schema
 from nodeprep.model.envelope import SignedEnvelope
@@ -52,6 +53,9 @@ DOCUMENTS: Mapping[str, Document] = MappingProxyType(
         "nodeprep.plan_list/1": Document(outputs.PlanList),
         "nodeprep.apply/1": Document(outputs.Application),
         "nodeprep.apply_list/1": Document(outputs.ApplicationList),
+        "nodeprep.bios/1": Document(BiosState),
+        "nodeprep.bios_plan/1": Document(BiosPlan),
+        "nodeprep.bios_apply/1": Document(BiosApplication),
         "nodeprep.rollback/1": Document(outputs.Rollback),
         "nodeprep.rollback_list/1": Document(outputs.RollbackList),
         "nodeprep.verification_list/1": Document(outputs.VerificationList),
@@ -62,6 +66,7 @@ DOCUMENTS: Mapping[str, Document] = MappingProxyType(
         "nodeprep.created/1": Document(outputs.Created),
         "nodeprep.demo/1": Document(outputs.DemoResult),
         "nodeprep.report/1": Document(outputs.ReportWritten),
+        "nodeprep.sim_bmc/1": Document(outputs.ReadyBmcs),
         "nodeprep.error/1": Document(outputs.ErrorDocument),
     }
 )

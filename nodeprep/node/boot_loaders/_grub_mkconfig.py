@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from .. import durable
-from ..kernel_cmdline import Edit
+from ..kernel_cmdline import Edit, parse
 from ..paths import under
 from . import _tools
 from ._boot_loader import BootLoader, Entry, Refusal, difference, same_arguments
@@ -103,14 +103,28 @@ class GrubMkconfig(BootLoader):
         return {"back_end": self.id, "cmdline": self.default_entry().cmdline, "settings": self._settings()}
 
     def restore(self, snapshot: Dict[str, Any]) -> None:
-        """Puts nodeprep's share of the settings back, and has grub.cfg generated."""
+        """Puts nodeprep's share of the settings back, and has grub.cfg generated where it must change.
+
+        What others changed and never booted would become permanent with it: then it is refused, before
+        anything is written.
+        """
         self._must_be_mine(snapshot)
         self._must_be_writable()
         before = self.default_entry()
         new = self._restored(snapshot["settings"])
-        if not self._changes(new) and same_arguments(before.cmdline, snapshot["cmdline"]):
+        if same_arguments(before.cmdline, snapshot["cmdline"]):
+            # A commit that died before its grub.cfg was in place, for instance: it is as it should be.
+            self._put(new)
+            self._forget_candidate()
             return
-        self._regenerate(new, lambda after: self._judge_restored(after, snapshot))
+        if self._changes(new):
+            self._must_have_no_pending_changes()
+
+        def judge(after: Entry) -> None:
+            self._judge_undone(before, after, snapshot)
+            self._judge_restored(after, snapshot)
+
+        self._regenerate(new, judge)
 
     def _must_be_editable(self) -> None:
         """Raises: Refusal: This node's settings cannot be edited by the back end."""
@@ -129,6 +143,17 @@ class GrubMkconfig(BootLoader):
 
     def _judge_restored(self, after: Entry, snapshot: Dict[str, Any]) -> None:
         """Raises: Refusal: This is not what the restore point says."""
+
+    def _judge_undone(self, before: Entry, after: Entry, snapshot: Dict[str, Any]) -> None:
+        """Raises: Refusal: Something else would change than what leads back to the restore point."""
+        then, old, new = (
+            [str(each) for each in parse(cmdline)]
+            for cmdline in (snapshot["cmdline"], before.cmdline, after.cmdline)
+        )
+        others = [f"-{each}" for each in old if each not in new and each in then]
+        others += [f"+{each}" for each in new if each not in old and each not in then]
+        if others or after.kernel_release != before.kernel_release:
+            raise self._pending(before, after, " ".join(others))
 
     def _changes(self, files: Files) -> bool:
         return any(durable.content(self.root, path) != text for path, text in files.items())
@@ -189,8 +214,12 @@ class GrubMkconfig(BootLoader):
         if then.kernel_release != now.kernel_release or not same_arguments(then.cmdline, now.cmdline):
             raise self._pending(now, then)
 
-    def _pending(self, now: Entry, then: Entry) -> Refusal:
-        changes = [] if same_arguments(now.cmdline, then.cmdline) else [difference(now.cmdline, then.cmdline)]
+    def _pending(self, now: Entry, then: Entry, arguments: Optional[str] = None) -> Refusal:
+        """Args: arguments says which ones would change without being asked for; all that differ if not given."""
+        if arguments is None:
+            same = same_arguments(now.cmdline, then.cmdline)
+            arguments = "" if same else difference(now.cmdline, then.cmdline)
+        changes: List[str] = [arguments] if arguments else []
         if now.kernel_release != then.kernel_release:
             changes.append(f"kernel {then.kernel_release} instead of {now.kernel_release}")
         command = f"{self.prefix}-mkconfig -o {self._grub.cfg}"

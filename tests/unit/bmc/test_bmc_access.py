@@ -58,7 +58,6 @@ def test_no_password_is_asked_for_without_a_bmc() -> None:
     ("change", "path", "message"),
     [
         ({"protocol": "telnet"}, "protocol", "'telnet' is not a protocol"),
-        ({"protocol": "redfish"}, "protocol", "this version does not speak redfish"),
         ({"protocol": ["ipmi"]}, "protocol", "['ipmi'] is not a protocol"),
         ({"address": ""}, "address", "must be a name or an IP address"),
         ({"address": 10.1}, "address", "must be a name or an IP address"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -164,6 +165,7 @@ def test_restore_takes_back_the_first_commit_and_keeps_others(node: DebianNode) 
     loader(node).commit(EDIT)
     loader(node).commit(Edit(present=("nosmt",)))
     node.write("etc/default/grub.d/10-site.cfg", 'GRUB_CMDLINE_LINUX="site=1"\n')
+    node.update_grub()
     loader(node).restore(snapshot)
     assert loader(node).default_entry().cmdline == f"{ROOT} site=1 quiet"
     (node.root / "etc/default/grub.d/10-site.cfg").unlink()
@@ -172,6 +174,85 @@ def test_restore_takes_back_the_first_commit_and_keeps_others(node: DebianNode) 
     node.called.clear()
     loader(node).restore(snapshot)
     assert node.called == []
+
+
+def pending_words(node: DebianNode) -> str:
+    node.write("etc/default/grub", PLAIN.replace('"quiet"', '"quiet mem=2G"'))
+    return r"\+mem=2G"
+
+
+def pending_kernel(node: DebianNode) -> str:
+    node.add_kernel("6.1.0-21-amd64")
+    return f"kernel 6.1.0-21-amd64 instead of {RELEASE}"
+
+
+def pending_removal(node: DebianNode) -> str:
+    """Words that others added after the restore point, booted, and take back without update-grub."""
+    node.write("etc/default/grub.d/10-site.cfg", 'GRUB_CMDLINE_LINUX="site=1"\n')
+    node.update_grub()
+    node.write("etc/default/grub.d/10-site.cfg", "")
+    return "-site=1"
+
+
+@pytest.mark.parametrize("change", [pending_words, pending_kernel, pending_removal])
+def test_restore_does_not_make_pending_changes_of_others_permanent(
+    node: DebianNode, change: Callable[[DebianNode], str]
+) -> None:
+    snapshot = loader(node).snapshot()
+    loader(node).commit(EDIT)
+    words = change(node)
+    before = (node.read("boot/grub/grub.cfg"), node.read(DROP_IN))
+    with pytest.raises(Refusal, match=words) as caught:
+        loader(node).restore(snapshot)
+    assert "grub-mkconfig -o /boot/grub/grub.cfg" in caught.value.hint
+    assert (node.read("boot/grub/grub.cfg"), node.read(DROP_IN)) == before
+    assert not list(node.root.glob("boot/grub/nodeprep*"))
+    # What was made permanent by its owner, and booted, is kept.
+    node.update_grub()
+    loader(node).restore(snapshot)
+    assert not Edit(present=("iommu=pt",)).satisfied(loader(node).default_entry().cmdline)
+
+
+def test_restore_does_not_bring_what_only_the_commit_kept_away(node: DebianNode) -> None:
+    """mem=2G was written by others beside the commit, whose edit drops it: nothing ever booted with it."""
+    snapshot = loader(node).snapshot()
+    loader(node).commit(Edit(present=("iommu=pt",), absent=("mem",)))
+    pending_words(node)
+    node.update_grub()
+    before = (node.read("boot/grub/grub.cfg"), node.read(DROP_IN))
+    with pytest.raises(Refusal, match=r"\+mem=2G"):
+        loader(node).restore(snapshot)
+    assert (node.read("boot/grub/grub.cfg"), node.read(DROP_IN)) == before
+
+
+def test_a_restore_that_died_half_way_does_not_take_pending_changes_along(node: DebianNode) -> None:
+    snapshot = loader(node).snapshot()
+    loader(node).commit(EDIT)
+    (node.root / DROP_IN).unlink()
+    pending_words(node)
+    before = node.read("boot/grub/grub.cfg")
+    with pytest.raises(Refusal, match=r"\+mem=2G"):
+        loader(node).restore(snapshot)
+    assert node.read("boot/grub/grub.cfg") == before
+    node.write("etc/default/grub", PLAIN)
+    loader(node).restore(snapshot)
+    assert loader(node).default_entry().cmdline == snapshot["cmdline"]
+
+
+def test_half_a_commit_is_taken_back_without_generating_anything(node: DebianNode) -> None:
+    """The power went after the drop-in was written; then somebody edited /etc/default/grub."""
+    snapshot = loader(node).snapshot()
+    loader(node).commit(EDIT)
+    drop_in = node.read(DROP_IN)
+    loader(node).restore(snapshot)
+    node.write(DROP_IN, drop_in)
+    pending_words(node)
+    before = node.read("boot/grub/grub.cfg")
+    node.called.clear()
+    loader(node).restore(snapshot)
+    assert node.called == []
+    assert node.read("boot/grub/grub.cfg") == before
+    assert not (node.root / DROP_IN).exists()
 
 
 def test_restore_to_an_earlier_commit(node: DebianNode) -> None:

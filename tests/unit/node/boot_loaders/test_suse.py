@@ -72,6 +72,16 @@ def test_restore_puts_the_lines_back_and_keeps_other_settings(node: SuseNode) ->
     assert loader(node).default_entry().cmdline == snapshot["cmdline"]
 
 
+def test_restore_does_not_make_a_pending_kernel_permanent(node: SuseNode) -> None:
+    snapshot = loader(node).snapshot()
+    loader(node).commit(EDIT)
+    node.add_kernel("6.1.0-21-amd64")
+    before = (node.read("boot/grub2/grub.cfg"), node.read("etc/default/grub"))
+    with pytest.raises(Refusal, match=r"kernel 6\.1\.0-21-amd64 instead of"):
+        loader(node).restore(snapshot)
+    assert (node.read("boot/grub2/grub.cfg"), node.read("etc/default/grub")) == before
+
+
 def test_a_line_that_is_missing_is_added_and_taken_away_again(node: SuseNode) -> None:
     node.write("etc/default/grub", "GRUB_TIMEOUT=8\n")
     node.run(["grub2-mkconfig", "-o", str(node.root / "boot/grub2/grub.cfg")], 60)

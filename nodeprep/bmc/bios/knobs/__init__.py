@@ -1,0 +1,1 @@
+"""The BIOS knobs, one a file."""

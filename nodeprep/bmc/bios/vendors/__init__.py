@@ -1,0 +1,1 @@
+"""What is known of each vendor beyond its registry, one a file."""

@@ -1,0 +1,337 @@
+"""Brings BIOS settings into effect: stage, reset, wait, read back, in as many steps as they need.
+
+Every request may be the last one of this process. What it leaves is read from the BMC by the next run:
+staged values, an open job, a host that is off or in POST. So each step looks first, and does only what is
+still to be done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from nodeprep.bmc.failures import BmcUnreachable
+from nodeprep.bmc.redfish.bios import BiosSettings, Scalar
+from nodeprep.bmc.redfish.blocks import blocks_change, in_the_way
+from nodeprep.bmc.redfish.connection import Connection
+from nodeprep.bmc.redfish.errors import PreconditionFailed, RedfishError
+from nodeprep.bmc.redfish.jobs import Job, create_job, has_queue, open_jobs, read_job
+from nodeprep.bmc.redfish.patience import Clock
+from nodeprep.bmc.redfish.post import POLL_S, Watch, leave_post, wanted_met
+from nodeprep.bmc.redfish.reading import BiosReading, read_again
+from nodeprep.bmc.redfish.reset import GRACEFUL_S, Restart
+from nodeprep.bmc.redfish.stage import Committed, Staged, stage
+
+DEADLINE_S = 1800.0
+# A job is New while the Lifecycle Controller is busy; a reset then does not run it.
+_SCHEDULED_S = 180.0
+_STAGE_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How settings are brought into effect.
+
+    Attributes:
+        reset: Restart the host; without it they stay staged.
+        deadline_s: For one step, from the reset to the values in effect.
+        graceful_s: For the operating system to shut down.
+        young_reset_s: An earlier run restarted the host and did not come back; seconds since. None for no
+            such run. POST is then given the time it may still need, and not cut short.
+        bios_password: Setup password of the BIOS.
+    """
+
+    reset: bool = True
+    deadline_s: float = DEADLINE_S
+    graceful_s: float = GRACEFUL_S
+    young_reset_s: float | None = None
+    bios_password: str = field(default="", repr=False)
+
+
+@dataclass(slots=True)
+class Result:
+    """What came of it.
+
+    Attributes:
+        staged: Settings that were accepted in this run, or were staged before it.
+        refused: Settings that the BMC did not accept, with its words.
+        details: What is known of a setting that is not in effect.
+        jobs: URIs, in their order.
+        resets: Types that were sent.
+        error: Why it ended early.
+    """
+
+    staged: dict[str, Scalar] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    details: dict[str, str] = field(default_factory=dict)
+    jobs: list[str] = field(default_factory=list)
+    restarts: int = 0
+    resets: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    error: str = ""
+    hint: str = ""
+    unreachable: bool = False
+
+
+class Applier:
+    """One application of settings to one BIOS.
+
+    Args:
+        reading: As it was planned on.
+        steps: Settings by step; a step is written when the one before took effect.
+        notify: Told each stage, in words for people.
+        on_reset: Called before the host is restarted.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        reading: BiosReading,
+        steps: Sequence[Mapping[str, Scalar]],
+        options: Options,
+        *,
+        clock: Clock,
+        notify: Callable[[str], None],
+        on_reset: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._connection = connection
+        self._reading = reading
+        self._steps = steps
+        self._options = options
+        self._clock = clock
+        self._notify = notify
+        self._on_reset = on_reset
+        self._young_reset_s = options.young_reset_s
+        self.result = Result()
+
+    def run(self) -> Result:
+        """Does it; what the BMC refuses, and what is lost, is in the result.
+
+        Raises:
+            Interrupted: Broken off.
+        """
+        result = self.result
+        try:
+            for number, step in enumerate(self._steps):
+                if number:
+                    self._reading = read_again(self._connection, self._reading)
+                if not self._step(step):
+                    break
+        except RedfishError as error:
+            result.error, result.hint = error.message, error.hint
+        except BmcUnreachable as error:
+            result.error, result.hint, result.unreachable = error.message, error.hint, True
+        return result
+
+    def _step(self, step: Mapping[str, Scalar]) -> bool:  # noqa: PLR0911 - a stage each
+        """Whether the next step may follow."""
+        options, service = self._options, self._reading.service
+        settings = self._reading.settings
+        if wanted_met(settings, step):
+            return True
+        if options.reset and not self._calm():
+            return False
+        settings = self._reading.settings
+        if wanted_met(settings, step):
+            return True
+        job = self._staged(step)
+        accepted = {name: value for name, value in step.items() if name not in self.result.refused}
+        if not accepted:
+            self.result.error = self.result.error or "the BMC refused every setting"
+            return False
+        self.result.staged.update(accepted)
+        if not options.reset:
+            self.result.notes += self._later()
+            return False
+        if job and not self._scheduled(job):
+            return False
+        seen = self._seen_staged(accepted)
+        ends_at = self._clock.now() + options.deadline_s
+        self._restart(ends_at)
+        waited = Watch(
+            self._connection,
+            service,
+            accepted,
+            job=job,
+            seen_staged=seen,
+            ends_at=ends_at,
+            clock=self._clock,
+            notify=self._notify,
+        ).wait()
+        if waited.settings is not None:
+            self._explain(waited.settings, accepted, waited.why)
+        if not waited.met:
+            self.result.error = waited.why
+        return waited.met
+
+    # An earlier run, or somebody else, may just have restarted the host.
+
+    def _calm(self) -> bool:
+        service = self._reading.service
+        ends_at = self._clock.now() + self._options.deadline_s
+        if not leave_post(self._connection, service, ends_at, self._clock):
+            self.result.error = "the host does not come out of POST: nothing was written"
+            self.result.hint = "look at its console"
+            return False
+        running = self._bios_job()
+        young, self._young_reset_s = self._young_reset_s, None
+        if (running is not None and running.runs) or young is not None:
+            self._notify("an earlier reset is still under way: waiting for it")
+            wanted = {name: value for step in self._steps for name, value in step.items()}
+            pending = self._reading.settings.pending
+            Watch(
+                self._connection,
+                service,
+                {name: value for name, value in pending.items() if wanted.get(name) == value},
+                job=running.uri if running is not None else "",
+                seen_staged=True,
+                ends_at=ends_at
+                if running is not None
+                else self._clock.now() + max(0.0, 600.0 - (young or 0.0)),
+                clock=self._clock,
+                notify=self._notify,
+            ).wait()
+        self._reading = read_again(self._connection, self._reading)
+        return True
+
+    # Staging
+
+    def _staged(self, step: Mapping[str, Scalar]) -> str:
+        """Stages what is not yet; the job that will bring it into effect, "" on a BMC without jobs."""
+        changed: PreconditionFailed | None = None
+        for _ in range(_STAGE_TRIES):
+            settings = self._reading.settings
+            missing = {
+                name: value
+                for name, value in settings.differences(step).items()
+                if name not in self.result.refused
+            }
+            jobs = open_jobs(self._connection, self._reading.service) or ()
+            self._refuse_conflicts(jobs, writes=bool(missing))
+            mine = next((job for job in jobs if job.is_bios), None)
+            if not missing:
+                return mine.uri if mine is not None else self._made_job()
+            try:
+                done = self._write(settings, missing)
+            except PreconditionFailed as error:
+                if not error.changed:
+                    raise
+                changed = error
+                self._notify("somebody else changed what is staged: looking again")
+                self._reading = read_again(self._connection, self._reading)
+                continue
+            except Committed as error:
+                # The answer to an earlier try may have been lost: then what is committed is ours.
+                self._reading = read_again(self._connection, self._reading)
+                if self._reading.settings.differences(missing):
+                    raise
+                self._notify(f"staged already: {error.message}")
+                continue
+            self.result.refused.update(done.refused)
+            return self._job_of(done)
+        assert changed is not None  # noqa: S101
+        raise changed
+
+    def _write(self, settings: BiosSettings, missing: Mapping[str, Scalar]) -> Staged:
+        self._notify(f"staging {', '.join(f'{name}={value}' for name, value in missing.items())}")
+        return stage(self._connection, settings, missing, bios_password=self._options.bios_password)
+
+    def _refuse_conflicts(self, jobs: Sequence[Job], *, writes: bool) -> None:
+        for job in jobs:
+            if blocks_change(job, writes=writes):
+                raise Committed(in_the_way(job), uri=job.uri, hint="nothing was written")
+
+    def _job_of(self, done: Staged) -> str:
+        if done.job:
+            self._note_job(done.job)
+            return done.job
+        if not done.accepted:
+            return ""
+        # Source: dsx-ai-factory/libredfish#97: 200 and no job named, when the same values wait already.
+        mine = self._bios_job()
+        return self._noted(mine.uri) if mine is not None else self._made_job()
+
+    def _made_job(self) -> str:
+        """A job for values that are staged without one; "" on a BMC that needs none.
+
+        Source: community.general#9012: without a job they stay staged for ever.
+        """
+        service = self._reading.service
+        if not has_queue(service) or open_jobs(self._connection, service) is None:
+            return ""
+        self._notify("what is staged has no job: making one")
+        uri = create_job(self._connection, service, self._reading.settings)
+        if not uri:
+            mine = self._bios_job()
+            uri = mine.uri if mine is not None else ""
+        return self._noted(uri) if uri else ""
+
+    def _bios_job(self) -> Job | None:
+        jobs = open_jobs(self._connection, self._reading.service) or ()
+        return next((job for job in jobs if job.is_bios), None)
+
+    def _noted(self, uri: str) -> str:
+        self._note_job(uri)
+        return uri
+
+    def _note_job(self, uri: str) -> None:
+        if uri not in self.result.jobs:
+            self.result.jobs.append(uri)
+
+    def _seen_staged(self, accepted: Mapping[str, Scalar]) -> bool:
+        """Whether the BMC shows all of them as staged; some have nothing to show them in."""
+        after = read_again(self._connection, self._reading)
+        self._reading = after
+        return not after.settings.differences(accepted) and after.settings.settings is not None
+
+    # Reset
+
+    def _scheduled(self, uri: str) -> bool:
+        until = self._clock.now() + _SCHEDULED_S
+        while True:
+            job = read_job(self._connection, uri)
+            if job is None or job.waits_for_reset or not job.open:
+                return True
+            if self._clock.now() + POLL_S >= until:
+                self.result.error = (
+                    f"job {job} is not scheduled after {_SCHEDULED_S:.0f} s: a reset would not run it"
+                )
+                self.result.hint = (
+                    "is the Lifecycle Controller busy? Run the same again later; the host was not reset"
+                )
+                return False
+            self._clock.wait(POLL_S)
+
+    def _restart(self, ends_at: float) -> None:
+        self._on_reset()
+        restart = Restart(
+            self._connection,
+            self._reading.service,
+            graceful_s=self._options.graceful_s,
+            ends_at=ends_at,
+            clock=self._clock,
+            notify=self._notify,
+        )
+        try:
+            done = restart.run()
+        finally:
+            self.result.resets += restart.done.sent
+        self.result.restarts += 1
+        if done.forced:
+            self.result.notes.append(
+                "the operating system did not shut down in time: the host was reset by force"
+            )
+        self._notify("waiting for POST and the values to take effect")
+
+    def _later(self) -> list[str]:
+        return ["staged: in effect after the next reset of the host"]
+
+    # What is known of settings that did not make it
+
+    def _explain(self, settings: BiosSettings, wanted: Mapping[str, Scalar], why: str) -> None:
+        told = [str(one) for one in settings.applied_messages if one.key not in ("Success", "")]
+        for name, value in wanted.items():
+            if settings.current.get(name) == value:
+                continue
+            own = [text for text in told if name in text]
+            self.result.details[name] = "; ".join(own or told) or why

@@ -1,0 +1,331 @@
+"""`nodeprep bios`: the BIOS of one machine through its BMC, no inventory needed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import typer
+from rich.markup import escape
+
+from nodeprep.bmc.bios import parse_settings
+from nodeprep.bmc.target import BmcTarget
+from nodeprep.bmc.target_url import redfish_target
+from nodeprep.cli import _command, _options
+from nodeprep.cli._output import Output
+from nodeprep.errors import ExitCode, UsageError
+from nodeprep.model.bios import BiosApplication, BiosKnobPlan, BiosPlan, BiosState
+from nodeprep.workflows import bios as workflow
+from nodeprep.workflows import bios_apply
+from nodeprep.workflows.home import Home
+
+app = typer.Typer(help="BIOS settings through the BMC (Redfish).", no_args_is_help=True)
+
+BIOS_PASSWORD = "NODEPREP_BIOS_PASSWORD"  # noqa: S105 - the name of a variable
+Bmc = Annotated[str, typer.Option("--bmc", metavar="URL", help="The BMC: https://ADDRESS[:PORT].")]
+User = Annotated[
+    str,
+    typer.Option(
+        "--user",
+        envvar="NODEPREP_BMC_USER",
+        help="User of the BMC; the password is in the environment or a file.",
+    ),
+]
+Ca = Annotated[Path | None, typer.Option("--ca", help="PEM file of the authorities that vouch for the BMC.")]
+Fingerprint = Annotated[
+    str, typer.Option("--fingerprint", metavar="SHA256", help="SHA-256 of the BMC's one certificate.")
+]
+Insecure = Annotated[
+    bool, typer.Option("--insecure", help="Take any certificate; every document then says so.")
+]
+PasswordFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--bmc-password-file", help="File with the password, where NODEPREP_BMC_PASSWORD is not set."
+    ),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KNOB=VALUE[,slot=N]", help="A knob and its value; may be repeated."),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before writing.")]
+NoReset = Annotated[bool, typer.Option("--no-reset", help="Stage only: in effect after the next reset.")]
+Deadline = Annotated[
+    float,
+    typer.Option("--deadline-s", help="Seconds for each reset, until the values are in effect.", min=1.0),
+]
+Graceful = Annotated[
+    float,
+    typer.Option(
+        "--graceful-s", help="Seconds for the operating system to shut down, before force.", min=0.0
+    ),
+]
+_TEXT = {"ok": "", "change": "yellow", "unsupported": "magenta", "refused": "red", "ambiguous": "red"}
+
+
+@app.command()
+def show(
+    bmc: Bmc,
+    user: User = "admin",
+    ca: Ca = None,
+    fingerprint: Fingerprint = "",
+    insecure: Insecure = False,
+    bmc_password_file: PasswordFile = None,
+    json: _options.Json = False,
+    quiet: _options.Quiet = False,
+    verbose: _options.Verbose = False,
+) -> ExitCode:
+    """Show the knobs and every attribute. Changes nothing."""
+    out = Output(json=json, quiet=quiet, verbose=verbose)
+    target = _target(bmc, user, ca, fingerprint, insecure, bmc_password_file)
+    with _command.interrupts():
+        state = workflow.show(target)
+    out.document(state)
+    _show_state(state, out)
+    return ExitCode.OK
+
+
+@app.command()
+def plan(
+    bmc: Bmc,
+    setting: Set = None,
+    user: User = "admin",
+    ca: Ca = None,
+    fingerprint: Fingerprint = "",
+    insecure: Insecure = False,
+    bmc_password_file: PasswordFile = None,
+    json: _options.Json = False,
+    quiet: _options.Quiet = False,
+    verbose: _options.Verbose = False,
+) -> ExitCode:
+    """Show what would change, and what cannot and why. Exit 10 unless all is as wanted."""
+    out = Output(json=json, quiet=quiet, verbose=verbose)
+    wanted = parse_settings(_some(setting))
+    target = _target(bmc, user, ca, fingerprint, insecure, bmc_password_file)
+    with _command.interrupts():
+        planned = workflow.plan(target, wanted)
+    out.document(planned)
+    _show_plan(planned, out)
+    return ExitCode.OK if planned.in_desired_state else ExitCode.DRIFT
+
+
+@app.command()
+def apply(
+    bmc: Bmc,
+    setting: Set = None,
+    yes: Yes = False,
+    no_reset: NoReset = False,
+    deadline_s: Deadline = 1800.0,
+    graceful_s: Graceful = 180.0,
+    user: User = "admin",
+    ca: Ca = None,
+    fingerprint: Fingerprint = "",
+    insecure: Insecure = False,
+    bmc_password_file: PasswordFile = None,
+    json: _options.Json = False,
+    quiet: _options.Quiet = False,
+    verbose: _options.Verbose = False,
+) -> ExitCode:
+    """Stage the changes, restart the host, wait through POST, and read back what is in effect."""
+    out = Output(json=json, quiet=quiet, verbose=verbose)
+    wanted = parse_settings(_some(setting))
+    target = _target(bmc, user, ca, fingerprint, insecure, bmc_password_file)
+    _may_ask(yes, out, "apply")
+
+    def confirm(planned: BiosPlan) -> bool:
+        if yes:
+            return True
+        _show_plan(planned, out)
+        restart = "stage" if no_reset else "write and RESTART THE HOST"
+        return typer.confirm(f"{restart}?", err=True)
+
+    asked = bios_apply.Asked(
+        target,
+        reset=not no_reset,
+        deadline_s=deadline_s,
+        graceful_s=graceful_s,
+        bios_password=os.environ.get(BIOS_PASSWORD, ""),
+    )
+    with _command.interrupts():
+        done = bios_apply.apply(asked, wanted, Home.from_environment(), confirm=confirm, notify=out.say)
+    return _ended(done, out)
+
+
+@app.command()
+def rollback(
+    bmc: Bmc,
+    restore: Annotated[
+        Path | None,
+        typer.Option("--restore", help="Restore point; by default the last one of this BMC.", dir_okay=False),
+    ] = None,
+    yes: Yes = False,
+    no_reset: NoReset = False,
+    deadline_s: Deadline = 1800.0,
+    graceful_s: Graceful = 180.0,
+    user: User = "admin",
+    ca: Ca = None,
+    fingerprint: Fingerprint = "",
+    insecure: Insecure = False,
+    bmc_password_file: PasswordFile = None,
+    json: _options.Json = False,
+    quiet: _options.Quiet = False,
+    verbose: _options.Verbose = False,
+) -> ExitCode:
+    """Take back what apply changed: the values of the restore point, staged, applied and read back."""
+    out = Output(json=json, quiet=quiet, verbose=verbose)
+    target = _target(bmc, user, ca, fingerprint, insecure, bmc_password_file)
+    _may_ask(yes, out, "rollback")
+
+    def confirm(values: dict[str, object]) -> bool:
+        if yes:
+            return True
+        for name, value in values.items():
+            out.show(f"{escape(name)}: back to {escape(str(value))}")
+        restart = "stage" if no_reset else "write and RESTART THE HOST"
+        return typer.confirm(f"{restart}?", err=True)
+
+    asked = bios_apply.Asked(
+        target,
+        reset=not no_reset,
+        deadline_s=deadline_s,
+        graceful_s=graceful_s,
+        bios_password=os.environ.get(BIOS_PASSWORD, ""),
+    )
+    with _command.interrupts():
+        done = bios_apply.rollback(
+            asked, Home.from_environment(), restore=restore, confirm=confirm, notify=out.say
+        )
+    return _ended(done, out)
+
+
+def _target(
+    bmc: str, user: str, ca: Path | None, fingerprint: str, insecure: bool, password_file: Path | None
+) -> BmcTarget:
+    if urlsplit(bmc).scheme.startswith("ipmi"):
+        raise UsageError(
+            "IPMI has no path to BIOS attributes: it switches power, picks the boot device, reads events",
+            hint="name the same BMC as https://ADDRESS (Redfish); without Redfish the vendor's tool does it: "
+            "racadm (Dell), ilorest (HPE), OneCLI (Lenovo), SUM or SAA (Supermicro), SCELNX (AMI), "
+            "syscfg (Intel)",
+        )
+    return redfish_target(
+        bmc,
+        user,
+        os.environ,
+        password_file=password_file,
+        ca=ca,
+        fingerprint=fingerprint,
+        insecure=insecure,
+    )
+
+
+def _some(settings: list[str] | None) -> list[str]:
+    if not settings:
+        raise UsageError("no knob is set", hint="for example --set pcie_link_gen=4 --set iommu=disabled")
+    return settings
+
+
+def _may_ask(yes: bool, out: Output, verb: str) -> None:
+    if not yes and (out.json or not sys.stdin.isatty()):
+        raise UsageError(f"{verb} asks before it writes, and nobody is there to answer", hint="add --yes")
+
+
+def _ended(done: BiosApplication, out: Output) -> ExitCode:
+    out.document(done)
+    words = {
+        "unchanged": "nothing was to do",
+        "staged": "staged: in effect after the next reset of the host",
+        "applied": "in effect, and read back",
+        "partial": "some of it is in effect",
+        "failed": "not applied",
+    }[done.state]
+    out.show(f"[bold]{escape(_name(done))}[/]: {words}")
+    if done.outcomes:
+        table = _command.table(("attribute", "knob", "before", "wanted", "now", "result", "detail"))
+        for one in done.outcomes:
+            row = (one.name, one.knob, one.before, one.wanted, one.after, one.result, one.detail)
+            table.add_row(*(escape(str(cell)) for cell in row))
+        out.show(table)
+    for note in done.notes:
+        out.show(f"note: {escape(note)}")
+    for knob in done.before.knobs:
+        if knob.status in ("unsupported", "refused", "ambiguous"):
+            out.show(f"{escape(knob.knob)}: {knob.status}: {escape(knob.reason)}")
+    if done.restore_file:
+        out.show(f"restore point: {escape(done.restore_file)}")
+    if done.error:
+        out.error(done.error, done.hint)
+    return exit_of(done)
+
+
+def exit_of(done: BiosApplication) -> ExitCode:
+    """The exit code of an application."""
+    if done.state in ("failed", "partial"):
+        return ExitCode.APPLY_FAILED
+    if done.state == "staged":
+        return ExitCode.DRIFT
+    if done.undone:
+        return ExitCode.OK
+    if done.after is None:
+        return ExitCode.INCONCLUSIVE
+    return ExitCode.OK if done.after.in_desired_state else ExitCode.DRIFT
+
+
+def _name(document: BiosState | BiosPlan | BiosApplication) -> str:
+    who = document.bmc
+    mark = " (simulated)" if document.simulated else ""
+    firmware = f"BIOS {who.bios or '?'}, BMC {who.bmc_firmware or '?'}"
+    return f"{who.vendor} {who.model or 'unknown machine'}, {firmware}{mark}"
+
+
+def _show_state(state: BiosState, out: Output) -> None:
+    out.show(f"[bold]{escape(_name(state))}[/], registry {state.registry}")
+    table = _command.table(("knob", "is", "attributes"))
+    for knob in state.knobs:
+        names = ", ".join(f"{one.name}={one.current}" for one in knob.settings[:4])
+        more = f" and {len(knob.settings) - 4} more" if len(knob.settings) > 4 else ""
+        table.add_row(knob.knob, knob.value or "-", escape(f"{names}{more}" or knob.reason))
+    out.show(table)
+    staged = [one for one in state.attributes if one.pending is not None]
+    for one in staged:
+        out.show(f"staged: {escape(one.name)} {escape(str(one.current))} -> {escape(str(one.pending))}")
+    _show_notes(state, out)
+
+
+def _show_plan(planned: BiosPlan, out: Output) -> None:
+    out.show(f"[bold]{escape(_name(planned))}[/], registry {planned.registry}")
+    for knob in planned.knobs:
+        _show_knob(knob, out)
+    for reason in planned.blocked_by:
+        out.show(f"[red]blocked:[/] {escape(reason)}")
+    if planned.needs_reset:
+        out.show("in effect only after a reset of the host")
+    _show_notes(planned, out)
+
+
+def _show_knob(knob: BiosKnobPlan, out: Output) -> None:
+    style = _TEXT[knob.status]
+    status = f"[{style}]{knob.status}[/]" if style else knob.status
+    out.show(f"{escape(knob.knob)}={escape(knob.wanted)}: {status}: {escape(knob.reason)}")
+    for one in knob.attributes:
+        staged = "" if one.pending is None else f" (staged: {one.pending})"
+        scope = "" if one.scope == "global" else f" [{one.scope}]"
+        text = f"{one.name}{scope}: {one.current}{staged}"
+        if one.current != one.value or one.pending not in (None, one.value):
+            text += f" -> {one.value}"
+        out.show(f"  {escape(text)}")
+    for candidate in knob.candidates:
+        told = f"{candidate.name}: {candidate.display_name} ({candidate.menu_path})"
+        out.show(f"  could be {escape(told)}")
+    for risk in knob.risks:
+        out.show(f"  risk: {escape(risk)}")
+
+
+def _show_notes(document: BiosState | BiosPlan, out: Output) -> None:
+    for note in document.notes:
+        out.show(f"note: {escape(note)}")
+    if "insecure" in document.tls:
+        out.show(f"[yellow]note:[/] {escape(document.tls)}")
