@@ -1,4 +1,4 @@
-"""BIOS knobs. Named only: reading and writing them needs the BMC, which this version does not ask."""
+"""BIOS knobs. Named only: `nodeprep bios` reads and writes them, one BMC at a time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WHYS = {
     "aspm": "a link that never leaves L0 cannot fail on the way back",
     "xhci_handoff": "firmware that keeps its hands on USB can hold the node up for milliseconds",
 }
-_REASON = "this version does not ask the BMC: set it in the BIOS setup; the checks judge the effect"
+_REASON = "plan and apply do not ask the BMC: set it with nodeprep bios apply; the checks judge the effect"
 _RISKS = ("takes effect with the next reset",)
 
 

@@ -187,3 +187,12 @@ def test_what_is_not_a_file_is_refused_and_not_waited_for(tmp_path: Path, make: 
     make(path)
     (problem,) = problems({"nodeprep_bmc": GOOD, FILE_VARIABLE: str(path)}, {})
     assert problem.message == f"{path} is not a file"
+
+
+def test_a_way_back_over_redfish_is_refused_before_a_node_hangs(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("hunter2")
+    secret.chmod(0o600)
+    access = {"protocol": "redfish", "address": "10.0.0.7", "user": "admin"}
+    with pytest.raises(PolicyError, match="not asked over redfish"):
+        read_access({"node1": {"nodeprep_bmc": access, "nodeprep_bmc_password_file": str(secret)}}, {})
