@@ -41,8 +41,8 @@ def read_access(
         problems += [*of_bmc, *of_console]
         if bmc is not None and bmc.protocol != "ipmi":
             # Told now, and not when a node hangs and its BMC is the only way back.
-            path = f"{host}.{VARIABLE}.protocol"
-            problems.append(Problem(path, f"power and event log are not asked over {bmc.protocol}", "use ipmi"))
+            words = f"power and event log are not asked over {bmc.protocol}"
+            problems.append(Problem(f"{host}.{VARIABLE}.protocol", words, "use ipmi"))
         ways[host] = OutOfBand(bmc, console)
     if problems:
         raise PolicyError("BMC access in the inventory", problems)
