@@ -19,7 +19,7 @@ from nodeprep.cli._aer import rows, uncounted
 from nodeprep.model.facts import NodeFacts
 from nodeprep.sim.vm import Rack, Vm
 
-pytestmark = pytest.mark.metal
+pytestmark = pytest.mark.metal_full
 
 BLIND = {
     "kernel_args": {"present": ["pcie_aspm=off", "iommu=off"], "absent": [], "aer_ownership": "leave"},

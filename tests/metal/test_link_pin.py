@@ -19,7 +19,7 @@ import sre
 from nodeprep.fleet.content import collections_path, program
 from nodeprep.sim.vm import Rack, Vm
 
-pytestmark = pytest.mark.metal
+pytestmark = pytest.mark.metal_full
 
 POLICY = {"kernel_args": {"present": [], "absent": []}, "pcie_link": {"gen": 3, "method": "host"}}
 GPU, PORT = "0000:01:00.0", "0000:00:11.0"

@@ -13,7 +13,7 @@ import pytest
 from nodeprep.sim.vm import Hardware, Rack, make_rack, processes
 from nodeprep.sim.vm.cli import main
 
-pytestmark = pytest.mark.metal
+pytestmark = pytest.mark.metal_full
 
 
 @pytest.fixture
