@@ -18,7 +18,7 @@ from nodeprep.model.plan import Plan
 from nodeprep.model.trial import TrialReport
 from nodeprep.workflows.apply import KERNEL_ARGS, Budget
 from nodeprep.workflows.apply import apply as run_apply
-from nodeprep.workflows.outside import NO_BMC_WARNING, without_bmc
+from nodeprep.workflows.outside import NO_BMC_WARNING, Outside, without_bmc
 from nodeprep.workflows.plan import plan as run_plan
 from nodeprep.workflows.session import Request, Session
 
@@ -49,6 +49,8 @@ def apply(
     budget = Budget(batch=batch, max_failed=max_failed)
     budget.check()
     with _command.session(asked, "apply", out, live=yes) as session:
+        # Faults of the BMC access are told before anything else takes time.
+        Outside.of(session.targets)
         plans = run_plan(session)
         due = [plan for plan in plans.values() if plan.with_status("change")]
         for plan in due:

@@ -202,7 +202,7 @@ def _not_booted(
     hints = {
         "rolled_back": "the old kernel arguments are permanent; --json has all of the evidence",
         "unsettled": "its permanent kernel arguments are the old ones or proven ones; apply again",
-        "lost": "reset or power cycle it: after its trial boot every reset brings the old kernel arguments",
+        "lost": "look at its console; after its trial boot every reset brings the old kernel arguments",
     }
     hint = hints.get(trial.state, "")
     session.record(host, "trial", "failed", error=words, hint=hint)

@@ -60,8 +60,12 @@ class Outside:
         """Whether the inventory names a BMC for a host."""
         return host in self._ways and self._ways[host].bmc is not None
 
-    def mark(self, hosts: Sequence[str]) -> None:
-        """Remembers where the event log and the console of each host end now."""
+    def mark(self, hosts: Sequence[str]) -> dict[str, str]:
+        """Remembers where the event log and the console of each host end now.
+
+        Returns:
+            By host, why its BMC could not be asked; hosts without such trouble are not in it.
+        """
         ways = {host: self._ways[host] for host in hosts if host in self._ways}
         found = for_all(ways, lambda way, cancelled: set_marks(way, cancelled=cancelled))
         for host, marks in found.items():
@@ -69,6 +73,11 @@ class Outside:
                 lost = marks.message
                 marks = Marks(Reading.error(lost), Reading.error(lost))  # noqa: PLW2901
             self._marks[host] = marks
+        return {
+            host: self._marks[host].log.detail
+            for host in ways
+            if self.has_bmc(host) and self._marks[host].log.state == "error"
+        }
 
     def evidence(self, boots: Mapping[str, str]) -> dict[str, tuple[TrialEvidence, ...]]:
         """What BMC and console have said of each host since `mark`.

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from nodeprep.fleet import Outcome
+from nodeprep.fleet import FleetEvent, Outcome
 from nodeprep.model.trial import TrialEvidence, TrialFinding, TrialReport, TrialState
 from nodeprep.node.trial_words import MARKER
 from nodeprep.workflows.outside import NO_BMC_WARNING, Outside
@@ -23,6 +24,8 @@ _UP_S = 60
 # A power cycle that meets a node in its firmware only brings the trial's boot; the next one ends it.
 _CYCLES = 2
 _RESULTS = "kernel_args"
+# Source: OpenSSH, sshconnect2.c and sshconnect.c.
+_REFUSED_LOGINS = ("permission denied (", "host key verification failed")
 
 RecoveredBy = Literal["itself", "controller", "bmc"]
 
@@ -63,14 +66,22 @@ def _try_some(
     outside: Outside,
     allowed: Mapping[str, bool],
 ) -> dict[str, TrialReport]:
-    outside.mark(list(edits))
+    silent = outside.mark(list(edits))
+    reports = {host: _without_way_back(session, host, why) for host, why in silent.items()}
+    begun = [host for host in edits if host not in silent]
+    for host in begun:
+        if allowed[host]:
+            _say(
+                session,
+                host,
+                f"trial boot: it has until {_until(session.policy(host).trial.return_s)} to answer",
+            )
     outcomes = session.fleet.run(
         "trial.yml",
-        session.pick(list(edits)),
+        session.pick(begun),
         phase=PHASE,
-        host_vars={host: _variables(session, host, edit, allowed[host]) for host, edit in edits.items()},
+        host_vars={host: _variables(session, host, edits[host], allowed[host]) for host in begun},
     )
-    reports: dict[str, TrialReport] = {}
     left: dict[str, Outcome] = {}
     for host, outcome in outcomes.items():
         session.record(host, PHASE, outcome.state, error=outcome.error, hint=outcome.hint)
@@ -84,6 +95,21 @@ def _try_some(
         elif outcome.state != "done":
             left[host] = outcome
     return reports | _fetch_back(session, left, outside, allowed)
+
+
+def _without_way_back(session: Session, host: str, why: str) -> TrialReport:
+    """Refuses a host whose BMC is named and cannot be asked: it would be the way back."""
+    words = f"its BMC, the way back from a boot that hangs, cannot be asked: {why}"
+    session.record(host, PHASE, "failed", error=words)
+    return TrialReport(state="refused", id="", cmdline="", reason=words)
+
+
+def _say(session: Session, host: str, words: str) -> None:
+    session.notify(FleetEvent(host, "progress", words))
+
+
+def _until(seconds: int) -> str:
+    return f"{datetime.now() + timedelta(seconds=seconds):%H:%M:%S}"  # noqa: DTZ005 - for people at this machine
 
 
 def _fetch_back(
@@ -100,14 +126,18 @@ def _fetch_back(
     evidence |= outside.evidence({host: boots[host] for host in away})
     for _ in range(_CYCLES):
         power = {host: session.policy(host).trial.power for host in away if outside.has_bmc(host)}
+        for host, method in power.items():
+            _say(session, host, f"does not answer: power {method} through its BMC")
         refused = outside.power_cycle(power)
         waits = {host: _patience_s(session, host, refused) for host in away}
         ends = _recover(session, waits, allowed)
         for host in away:
             by: RecoveredBy = "bmc" if refused.get(host) == "" else "itself"
             reports[host] = _told(tried[host], ends[host], by=by)
-            if refused.get(host):
-                words = f"the BMC did not bring the power back: {refused[host]}"
+            if host in power:
+                words = f"power {power[host]} through its BMC, after {_UP_S} s without an answer"
+                if refused[host]:
+                    words = f"the BMC did not bring the power back: {refused[host]}"
                 reports[host] = replace(reports[host], notes=(*reports[host].notes, words))
         away = [host for host in away if refused.get(host) == "" and ends[host].state != "done"]
     return {
@@ -120,6 +150,8 @@ def _hangs(tried: Outcome, cleared: Outcome) -> bool:
     """Whether a node began a reboot and has not answered since. One that answers keeps its power."""
     begun = _seen(tried).get("reboot_begun") or _seen(cleared).get("reboot_begun")
     answered = _seen(cleared).get("answered") and not _seen(cleared).get("reboot_begun")
+    # Who refuses a login is up.
+    answered = answered or any(words in cleared.error.lower() for words in _REFUSED_LOGINS)
     return cleared.state != "done" and bool(begun) and not answered
 
 
@@ -177,7 +209,7 @@ def _told(tried: Outcome, cleared: Outcome, *, by: RecoveredBy) -> TrialReport:
         lost = _hangs(tried, cleared)
         return replace(
             _report(merged, "lost" if lost else "unsettled"),
-            reason=tried.error if lost else f"{tried.error}; {cleared.error}",
+            reason=f"{tried.error}; {cleared.error}",
         )
     if after.get("outcome") == "committed" and after.get("trial_id") == before.get("trial_id"):
         words = f"it was permanent before the connection broke ({tried.error})"
@@ -187,6 +219,9 @@ def _told(tried: Outcome, cleared: Outcome, *, by: RecoveredBy) -> TrialReport:
         words = "this boot is still the trial; a reboot brings the old arguments"
         return replace(report, notes=(*report.notes, words))
     gone = after if after.get("verdict") else before
+    if not before.get("reboot_begun"):
+        words = "it was the trial of an earlier run, which is cleared away now; apply again to try it anew"
+        report = replace(report, notes=(*report.notes, words))
     alone = by == "controller" and gone.get("verdict") == "not_booted" and bool(gone.get("rebooted"))
     went = bool(seen.get("reboot_begun"))
     return replace(report, recovered_by="itself" if alone else by if went else "")

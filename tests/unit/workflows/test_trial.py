@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from nodeprep.fleet import Outcome, Target
+from nodeprep.fleet import FleetEvent, Outcome, Target
 from nodeprep.model.policy import Policy
 from nodeprep.model.trial import TrialEvidence, TrialReport
 from nodeprep.node.trial_result import result
@@ -34,6 +35,10 @@ class FakeSession:
         self.played: list[tuple[str, dict[str, Any]]] = []
         self.fleet = SimpleNamespace(run=self._run)
         self.request = SimpleNamespace(forks=25)
+        self.said: list[str] = []
+
+    def notify(self, event: FleetEvent) -> None:
+        self.said.append(event.message)
 
     def pick(self, hosts: Sequence[str]) -> list[Target]:
         return [Target(host, {}, local=self.local) for host in hosts]
@@ -59,15 +64,16 @@ class FakeSession:
 class FakeOutside:
     """A BMC that answers, or none."""
 
-    def __init__(self, *, bmc: bool, refuses: str = "") -> None:
-        self.bmc, self.refuses = bmc, refuses
+    def __init__(self, *, bmc: bool, refuses: str = "", silent: str = "") -> None:
+        self.bmc, self.refuses, self.silent = bmc, refuses, silent
         self.calls: list[str] = []
 
     def has_bmc(self, _host: str) -> bool:
         return self.bmc
 
-    def mark(self, _hosts: Sequence[str]) -> None:
+    def mark(self, hosts: Sequence[str]) -> dict[str, str]:
         self.calls.append("mark")
+        return dict.fromkeys(hosts, self.silent) if self.silent else {}
 
     def evidence(self, hosts: Mapping[str, str]) -> dict[str, tuple[TrialEvidence, ...]]:
         self.calls += ["evidence"] * bool(hosts)
@@ -87,6 +93,7 @@ def test_a_good_boot_is_permanent() -> None:
     session = FakeSession({"trial.yml": [("done", told(verdict="good", reboot_s=95.0))]})
     report = trial(session, FakeOutside(bmc=True))
     assert (report.state, report.id, report.reboot_s, report.notes) == ("permanent", "t1", 95.0, ())
+    assert session.said[0].startswith("trial boot: it has until ")
     assert session.played[0][1]["nodeprep_trial_reboot"] is True
     assert session.played[0][1]["nodeprep_kernel_args"] == EDIT
 
@@ -266,3 +273,28 @@ def test_evidence_that_the_node_could_not_read_is_no_evidence() -> None:
     session = FakeSession({"trial.yml": [("failed", gone)], "recover.yml": [("done", told(answered=True))]})
     pieces = trial(session, FakeOutside(bmc=True)).evidence
     assert [(piece.source, piece.state) for piece in pieces] == [("console", "ok"), ("journal", "error")]
+
+
+def test_a_bmc_that_cannot_be_asked_is_told_before_anything_is_staged() -> None:
+    session = FakeSession({})
+    report = trial(session, FakeOutside(bmc=True, silent="the BMC refused the password of user 'admin'"))
+    assert report.state == "refused"
+    assert "refused the password" in report.reason
+    assert session.played == []
+
+
+def test_a_node_that_refuses_the_login_is_up_and_keeps_its_power() -> None:
+    class Refusing(FakeSession):
+        def _run(self, playbook: str, *args: Any, **more: Any) -> dict[str, Outcome]:
+            found = super()._run(playbook, *args, **more)
+            if playbook == "recover.yml":
+                words = "timed out waiting: sre@10.0.0.7: Permission denied (publickey)."
+                return {host: replace(one, error=words) for host, one in found.items()}
+            return found
+
+    script = {"trial.yml": [("failed", told(reboot_begun=True))], "recover.yml": [("failed", {})]}
+    outside = FakeOutside(bmc=True)
+    report = trial(Refusing(script), outside)
+    assert report.state == "unsettled"
+    assert "Permission denied (publickey)" in report.reason
+    assert not any(call.startswith("power") for call in outside.calls)
