@@ -11,6 +11,7 @@ from typing import Any, Literal
 from nodeprep.model.facts import Cpu, KernelUse, NodeFacts
 from nodeprep.model.reading import Reading
 from nodeprep.node.kernel_cmdline import Argument
+from nodeprep.node.trial_space import MIN_FREE_BYTES
 
 Forbidden = tuple[Literal["refused", "unknown"], str]
 
@@ -54,10 +55,6 @@ _FOR_USER_SPACE = frozenset({"biosdevname", "splash", "ds"})
 # Source: drivers/acpi/osl.c of Linux, acpi_os_get_root_pointer(): LOCKDOWN_ACPI_TABLES, of level integrity.
 _IGNORED_IN_LOCKDOWN = frozenset({"acpi_rsdp"})
 
-# grub.cfg is written anew beside the old one, and both are there for a moment. It has some 10 KiB; a full
-# file system leaves half of one. Source: nodeprep, with room for a hundred entries.
-_BOOT_BYTES = 4 << 20
-
 
 def forbidden(argument: Argument, facts: NodeFacts, *, present: bool) -> Forbidden | None:
     """Why an argument must not be set on this node; None when nothing forbids it.
@@ -82,10 +79,10 @@ def write_obstacle(facts: NodeFacts) -> Forbidden | None:
     free = facts.boot_loader.boot_free_bytes
     if free.value is None:
         return _unknown("whether /boot has room", free)
-    if free.value >= _BOOT_BYTES:
+    if free.value >= MIN_FREE_BYTES:
         return None
     return _refused(
-        f"/boot has {free.value // 1024} KiB left, {_BOOT_BYTES // 1024} needed: a boot loader "
+        f"/boot has {free.value // 1024} KiB left, {MIN_FREE_BYTES // 1024} needed: a boot loader "
         "configuration that is cut short does not boot; remove old kernels first"
     )
 

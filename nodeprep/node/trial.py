@@ -90,15 +90,27 @@ def abandon(
         if there and not check_mode:
             if trial is not None:
                 outcome = trial_end.give_up(root, back_end, trial, why)
-                more["msg"] = f"the trial was {outcome}"
+                more.update(msg=f"the trial was {outcome}", outcome=outcome)
             else:
                 trial_end.clear(root, back_end)
                 trial_state.remove(root, trial_state.STATE)
+        if not there:
+            more.update(_last(root, damaged))
         on_trial = trial_end.on_trial(root)
         stale = on_trial or trial_end.runs_a_taken_back_commit(root, trial)
         return result(booted=on_trial, needs_reboot=stale, **more)
     except PROBLEMS as problem:
         return failure(problem, notes=damaged)
+
+
+def _last(root: str, notes: List[str]) -> Dict[str, str]:
+    """Id and outcome of the trial that ended last; nothing and a note when its file is damaged."""
+    try:
+        ended = trial_state.last(root)
+    except ValueError as problem:
+        notes.append(str(problem))
+        return {}
+    return {"trial_id": ended.id, "outcome": ended.outcome} if ended else {}
 
 
 def _load_or_note(root: str, notes: List[str]) -> Optional[Trial]:

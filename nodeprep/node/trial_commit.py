@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Optional
 
-from . import boot, trial_deadman, trial_end, trial_state
+from . import boot, trial_deadman, trial_end, trial_space, trial_state
 from .boot_loaders import BootLoader, Refusal
 from .trial_judge import look, told
 from .trial_result import BAD, GOOD, PROBLEMS, Result, boot_loader, difference, failure, result
-from .trial_state import COMMITTING, JUDGED, Trial
+from .trial_state import COMMITTED, COMMITTING, JUDGED, Trial
 from .trial_words import same
 
 
@@ -35,7 +35,8 @@ def commit(root: str, *, check_mode: bool = False, loader: Optional[BootLoader] 
         if trial.phase == COMMITTING and not check_mode:
             settled = trial_end.settle_commit(root, back_end, trial)
             if settled is None:
-                return result(changed=True, trial_id=trial.id, msg="the broken-off commit is complete")
+                words = "the broken-off commit is complete"
+                return result(changed=True, trial_id=trial.id, msg=words, outcome=COMMITTED)
             trial = settled
         if trial.phase != JUDGED or trial.verdict != GOOD:
             raise Refusal("the trial was not judged good, so nothing becomes permanent", "judge it first")
@@ -53,6 +54,8 @@ def commit(root: str, *, check_mode: bool = False, loader: Optional[BootLoader] 
                 f"the permanent arguments have become {permanent!r} since the trial was staged",
                 "stage the trial again: what would become permanent now was not tried",
             )
+        # Days may have passed since it was staged.
+        trial_space.refuse_full(root)
         done = result(
             changed=True,
             trial_id=trial.id,
@@ -86,4 +89,4 @@ def _commit(root: str, back_end: BootLoader, trial: Trial, done: Result) -> Resu
             return {**stuck, "msg": msg, "trial_id": trial.id, "phase": trial.phase, "verdict": BAD}
         return failure(problem, trial_id=trial.id, phase=JUDGED, booted=True, needs_reboot=True)
     trial_end.finish(root, back_end, trial)
-    return done
+    return {**done, "outcome": COMMITTED}

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import os
 
-from . import durable
-from .paths import under
-from .power_unit import systemctl
+from . import durable, trial_folders
+from .paths import is_real, under
+from .power_unit import UnitError, systemctl
 from .trial_words import MARKER
 
 UNIT = "nodeprep-trial.service"
@@ -24,6 +24,9 @@ LINKS = tuple(f"/etc/systemd/system/{target}.wants/{UNIT}" for target in WANTED_
 
 # Less than that, and a slow node reboots while it is being judged; more, and nobody waits for it.
 MIN_CONFIRM_S, MAX_CONFIRM_S = 120, 7200
+
+# What `systemctl is-active` says of a unit that does nothing, also of one that is not loaded.
+_STOPPED = ("inactive", "failed", "unknown")
 
 # The syncs run beside the countdown to the reset, because on a dead disk they never end.
 _UNIT_TEXT = """\
@@ -89,13 +92,24 @@ def left(root: str) -> bool:
 
 
 def stop(root: str) -> None:
-    """Ends the countdown, if one runs.
+    """Ends the countdown, if one runs: what systemd has loaded counts on without its file, too.
 
     Raises:
-        UnitError: systemd refused.
+        UnitError: It still runs, or nobody can tell.
     """
-    if os.path.lexists(under(root, UNIT_FILE)):
+    refused = None
+    try:
         systemctl(root, "stop", UNIT)
+    except UnitError as problem:
+        refused = problem
+    state = _state(root)
+    if state in _STOPPED:
+        # A unit that is not loaded cannot be stopped, and need not be.
+        return
+    if refused is not None:
+        raise refused
+    if state:
+        raise UnitError(f"{UNIT} was stopped, and is {state}: it would reboot this node")
 
 
 def remove(root: str) -> None:
@@ -111,7 +125,22 @@ def remove(root: str) -> None:
     for path in (*LINKS, UNIT_FILE):
         durable.put(root, path, None)
     if there:
+        for link in LINKS:
+            trial_folders.remove_if_empty(root, os.path.dirname(link))
+    if there:
         systemctl(root, "daemon-reload")
+
+
+def _state(root: str) -> str:
+    """What systemd says of the unit; "" where no systemd can be asked."""
+    if not is_real(root) or obstacle(root):
+        return ""
+    try:
+        systemctl(root, "is-active", UNIT)
+    except UnitError as answer:
+        # It fails for every state but "active", and prints the state.
+        return str(answer).rpartition(": ")[2]
+    return "active"
 
 
 def _text(confirm_s: int) -> str:

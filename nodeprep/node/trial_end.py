@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Optional
+from typing import Any, Dict, List, Optional, Sequence
 
 from . import boot, trial_deadman, trial_state
 from .boot_loaders import BootLoader, Refusal
+from .kernel_cmdline import Edit
 from .paths import read_text
-from .trial_state import ABANDONED, COMMITTED, COMMITTING, JUDGED, ROLLED_BACK, Outcome, Trial
-from .trial_words import marked, same
+from .trial_state import ABANDONED, COMMITTED, COMMITTING, JUDGED, ROLLED_BACK, Outcome, RestorePoint, Trial
+from .trial_words import lacking, marked, same
 
 
 def traces(root: str, back_end: BootLoader) -> bool:
@@ -82,6 +83,24 @@ def give_up(root: str, back_end: BootLoader, trial: Trial, why: str) -> str:
     return outcome
 
 
+def withdraw(root: str, back_end: BootLoader, point: Optional[RestorePoint]) -> None:
+    """Takes away a trial that was refused while it was being staged: it has never been one.
+
+    Args:
+        point: The restore point from before, None for none.
+
+    Raises:
+        Refusal, ToolError, UnitError, OSError, ValueError: Something of it is still there.
+    """
+    clear(root, back_end)
+    if point is None:
+        trial_state.remove(root, trial_state.RESTORE)
+    else:
+        trial_state.put(root, point)
+    # Last, so that whoever comes after a crash knows that there is something to end.
+    trial_state.remove(root, trial_state.STATE)
+
+
 def finish(root: str, back_end: BootLoader, trial: Trial) -> None:
     """Ends a trial that has been made permanent.
 
@@ -91,8 +110,11 @@ def finish(root: str, back_end: BootLoader, trial: Trial) -> None:
     _end(root, back_end, trial, COMMITTED, "")
 
 
-def make_permanent(back_end: BootLoader, trial: Trial) -> None:
+def make_permanent(back_end: BootLoader, trial: Trial, wanted: str = "") -> None:
     """Writes the permanent arguments of a trial in the phase "committing", and reads them back.
+
+    Args:
+        wanted: What they are then; those that were judged when not given.
 
     Raises:
         Refusal: They did not come out as judged.
@@ -100,23 +122,26 @@ def make_permanent(back_end: BootLoader, trial: Trial) -> None:
     """
     back_end.commit(trial.wanted())
     now = back_end.default_entry().cmdline
-    if not trial.wanted().satisfied(now) or not same(now, trial.target):
-        raise Refusal(f"the permanent arguments came out as {now!r}, and {trial.target!r} was judged good")
+    wanted = wanted or trial.target
+    if not trial.wanted().satisfied(now) or not same(now, wanted):
+        raise Refusal(f"the permanent arguments came out as {now!r}, and {wanted!r} was to be permanent")
 
 
 def take_back(root: str, back_end: BootLoader, trial: Trial) -> Trial:
-    """Undoes a commit; returns the trial in the phase before it.
+    """Undoes a commit, and nothing of what others did since; returns the trial in the phase before it.
 
     Raises:
-        Refusal: The permanent arguments are not as before.
+        Refusal: Something of the commit is still there.
         ToolError, OSError, ValueError: The boot loader failed.
     """
     if trial.before_commit is not None:
         back_end.restore(trial.before_commit)
     now = back_end.default_entry().cmdline
-    if not same(now, trial.permanent):
+    problems = left([trial.edit], trial.permanent, now)
+    if problems:
         raise Refusal(
-            f"the permanent arguments are {now!r}, and {trial.permanent!r} could not be restored",
+            f"the permanent arguments are {now!r}, and {trial.permanent!r} could not be restored: "
+            f"{'; '.join(problems)}",
             "look at the boot loader's configuration by hand before this node reboots",
         )
     point = trial_state.restore_point(root)
@@ -132,19 +157,39 @@ def take_back(root: str, back_end: BootLoader, trial: Trial) -> Trial:
 def settle_commit(root: str, back_end: BootLoader, trial: Optional[Trial]) -> Optional[Trial]:
     """Settles a commit that was broken off; returns the trial that is then under way.
 
-    Arguments that have become permanent were judged good before, so they stay; half a commit goes back.
+    Arguments that have become permanent were judged good before, so they stay, whatever others have added
+    since; half a commit goes back.
 
     Raises:
         Refusal, ToolError, UnitError, OSError, ValueError: It is not settled.
     """
     if trial is None or trial.phase != COMMITTING:
         return trial
-    if same(back_end.default_entry().cmdline, trial.target):
+    now = back_end.default_entry().cmdline
+    if trial.wanted().satisfied(now):
         # Once more, because the default entry is only one of the places that a commit writes.
-        make_permanent(back_end, trial)
+        make_permanent(back_end, trial, now)
         finish(root, back_end, trial)
         return None
     return take_back(root, back_end, trial)
+
+
+def left(edits: Sequence[Dict[str, Any]], permanent: str, now: str) -> List[str]:
+    """What of nodeprep's own changes is still there, in words.
+
+    Args:
+        edits: The edits that were to be taken back, as `Edit.to_dict` gives them.
+        permanent: Permanent arguments before the first of them.
+        now: Permanent arguments now.
+    """
+    problems: List[str] = []
+    for edit in map(Edit.from_dict, edits):
+        changed = edit.apply(permanent)
+        not_there, not_back = lacking(changed, now), lacking(permanent, now)
+        added, removed = lacking(changed, permanent), lacking(permanent, changed)
+        problems.extend(f"{word} is still there" for word in added if word not in not_there)
+        problems.extend(f"{word} is not back" for word in removed if word in not_back)
+    return list(dict.fromkeys(problems))
 
 
 def _end(root: str, back_end: BootLoader, trial: Trial, outcome: str, why: str) -> None:

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import Any, Dict, List, Optional
 
-from . import boot, trial_state, trial_system, trial_witness
+from . import boot, trial_deadman, trial_state, trial_system, trial_witness
 from .boot_loaders import BootLoader, Refusal
 from .kernel_cmdline import words
 from .paths import exists, read_text
@@ -33,12 +33,14 @@ class Judgement:
         booted: It is the trial.
         rebooted: It is another one than the trial was armed in.
         still_armed: The boot loader did not clear the one-shot entry.
+        deadman: The unit that reboots an unconfirmed trial boot is in place.
     """
 
     boot_id: str = ""
     booted: bool = False
     rebooted: bool = False
     still_armed: bool = False
+    deadman: bool = False
     findings: List[Finding] = field(default_factory=list)
     notes: List[str] = field(default_factory=list)
     evidence: Dict[str, Any] = field(default_factory=dict)
@@ -73,12 +75,15 @@ def judge(
 
     Returns:
         See `trial_result.result`. Not failed when the trial is bad: the verdict says so. Failed when
-        there is no trial to judge, or the judgement could not be kept.
+        there is no trial to judge, or the judgement could not be kept. Without a trial, trial_id and
+        outcome are of the last one, so that whoever lost the connection in a commit learns how it ended.
     """
     try:
         trial = trial_state.load(root)
         if trial is None:
-            return result(failed=True, verdict=NOT_BOOTED, msg="no trial boot is under way")
+            ended = trial_state.last(root)
+            told_of = {"trial_id": ended.id, "outcome": ended.outcome} if ended else {}
+            return result(failed=True, verdict=NOT_BOOTED, msg="no trial boot is under way", **told_of)
         if trial.phase == COMMITTING:
             raise Refusal("making the trial permanent was broken off", "commit or abandon it")
         back_end = boot_loader(root, loader)
@@ -114,6 +119,7 @@ def told(trial: Trial, seen: Judgement) -> Result:
         findings=seen.findings,
         notes=seen.notes,
         evidence=seen.evidence,
+        deadman=seen.deadman,
         needs_reboot=seen.booted and seen.verdict != GOOD,
     )
 
@@ -129,6 +135,7 @@ def look(
     running = read_text(root, "/proc/cmdline")
     boot_id = boot.boot_id(root)
     seen = Judgement(boot_id, booted=marked(running) == trial.id, rebooted=boot_id != trial.boot_id)
+    seen.deadman = not trial_deadman.obstacle(root) and trial_deadman.in_place(root, trial.confirm_s)
     armed = back_end.armed()
     if seen.booted:
         seen.still_armed = armed

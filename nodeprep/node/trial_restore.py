@@ -7,11 +7,10 @@ from typing import List, Optional
 
 from . import boot, trial_end, trial_state
 from .boot_loaders import BootLoader, Refusal
-from .kernel_cmdline import Edit
 from .paths import read_text
 from .trial_result import PROBLEMS, Result, boot_loader, difference, failure, result
 from .trial_state import RestorePoint
-from .trial_words import lacking, marked, same
+from .trial_words import marked, same
 
 
 def restore(root: str, *, check_mode: bool = False, loader: Optional[BootLoader] = None) -> Result:
@@ -65,7 +64,7 @@ def _restore(root: str, back_end: BootLoader, point: RestorePoint, ends: bool, c
     if not point.restored_boot:
         back_end.restore(point.snapshot)
         after = back_end.default_entry().cmdline
-        left = _left(point, after)
+        left = trial_end.left(point.edits, point.permanent, after)
         if left:
             raise Refusal(
                 f"the permanent arguments are {after!r}: {'; '.join(left)}",
@@ -87,15 +86,3 @@ def _restore(root: str, back_end: BootLoader, point: RestorePoint, ends: bool, c
         needs_reboot=not runs,
         finished=runs,
     )
-
-
-def _left(point: RestorePoint, now: str) -> List[str]:
-    """What of nodeprep's own changes is still there."""
-    problems: List[str] = []
-    for edit in map(Edit.from_dict, point.edits):
-        changed = edit.apply(point.permanent)
-        not_there, not_back = lacking(changed, now), lacking(point.permanent, now)
-        added, removed = lacking(changed, point.permanent), lacking(point.permanent, changed)
-        problems.extend(f"{word} is still there" for word in added if word not in not_there)
-        problems.extend(f"{word} is not back" for word in removed if word in not_back)
-    return list(dict.fromkeys(problems))

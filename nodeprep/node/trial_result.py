@@ -27,7 +27,8 @@ def result(**more: Any) -> Result:
             trial was staged or armed), verdict, findings (what, before, now), notes, evidence (of a trial
             boot that failed), deadman (the node reboots by itself unless the trial is confirmed),
             needs_reboot (the running arguments are not those that are to last), finished (of a restore:
-            nothing is left to be undone).
+            nothing is left to be undone), outcome (of the trial that ended: committed, abandoned or
+            rolled back; "" while one is under way).
     """
     return {
         "changed": False,
@@ -46,6 +47,7 @@ def result(**more: Any) -> Result:
         "deadman": False,
         "needs_reboot": False,
         "finished": False,
+        "outcome": "",
         **more,
     }
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from typing import Any, Dict, List, Optional, Sequence
 
-from . import boot, trial_deadman, trial_end, trial_state, trial_witness
+from . import boot, trial_deadman, trial_end, trial_space, trial_state, trial_witness
 from .boot_loaders import BootLoader, Entry, Refusal
 from .kernel_cmdline import Edit, words
-from .paths import exists, read_text, under
+from .paths import read_text
 from .trial_result import GOOD, PROBLEMS, Result, boot_loader, difference, failure, result
 from .trial_state import ARMED, COMMITTING, JUDGED, STAGED, STAGING, RestorePoint, Trial
 from .trial_words import MARKER, MAX_LENGTH, added, bare, marked, same, valid_id, with_words
@@ -17,11 +16,6 @@ from .trial_words import MARKER, MAX_LENGTH, added, bare, marked, same, valid_id
 # From the start of systemd until the node reboots by itself: long enough for a slow node's services,
 # Ansible's look every few seconds and a judgement that waits for late drivers.
 CONFIRM_S = 600
-
-# A trial entry, a grub.cfg written beside the old one, an environment block: less than 200 KiB. On a full
-# /boot grub-mkconfig leaves half a grub.cfg, and that strands the node.
-MIN_FREE_BYTES = 1024**2
-_BOOT_FOLDERS = ("/boot", "/boot/efi", "/efi")
 
 
 @dataclass(frozen=True)
@@ -234,20 +228,7 @@ def _refuse(root: str, back_end: BootLoader, new: Trial) -> None:
             f"nothing was changed: the command line would have {len(new.cmdline)} characters",
             f"kernels cut off what comes after 2048; stay below {MAX_LENGTH}",
         )
-    for folder in _BOOT_FOLDERS:
-        if exists(root, folder):
-            _refuse_full(root, folder)
-
-
-def _refuse_full(root: str, folder: str) -> None:
-    space = os.statvfs(under(root, folder))
-    free = space.f_bavail * space.f_frsize
-    # vfat has no inodes and says 0 of 0.
-    if free < MIN_FREE_BYTES or (space.f_files and not space.f_favail):
-        raise Refusal(
-            f"nothing was changed: {folder} has {free // 1024} KiB free and {space.f_favail} inodes",
-            f"free {MIN_FREE_BYTES // 1024} KiB there; old kernels are the usual reason",
-        )
+    trial_space.refuse_full(root)
 
 
 def _notes(root: str, entry: Entry, edit: Edit) -> List[str]:
@@ -268,11 +249,12 @@ def _notes(root: str, entry: Entry, edit: Edit) -> List[str]:
 
 
 def _write(root: str, back_end: BootLoader, new: Trial, running: str) -> None:
-    """Leaves a staged trial on the node, or nothing.
+    """Leaves a staged trial on the node, or everything as it was.
 
     Raises:
         Refusal, ToolError, OSError, ValueError: It could not be done.
     """
+    point = trial_state.restore_point(root)
     _remember(root, back_end, new, running)
     trial_state.put(root, new)
     try:
@@ -285,7 +267,7 @@ def _write(root: str, back_end: BootLoader, new: Trial, running: str) -> None:
         trial_state.put(root, replace(new, phase=STAGED))
     except PROBLEMS as problem:
         try:
-            trial_end.give_up(root, back_end, new, str(problem))
+            trial_end.withdraw(root, back_end, point)
         except PROBLEMS as second:
             raise Refusal(f"{problem}; and what was staged could not be removed: {second}") from problem
         raise

@@ -7,11 +7,12 @@ whoever looks after a crash knows what may have happened.
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime, timezone
 from typing import Any, Dict, List, Optional, Tuple, Type, TypeVar
 
-from . import durable
+from . import durable, trial_folders
 from .boot_loaders import Refusal
 from .kernel_cmdline import Edit
 from .paths import read_text
@@ -188,12 +189,13 @@ def put(root: str, document: "Trial | Outcome | RestorePoint") -> None:
 
 
 def remove(root: str, path: str) -> None:
-    """Takes a document away, if it is there.
+    """Takes a document away, if it is there, and its folder when nothing else is in it.
 
     Raises:
         OSError: It cannot be removed.
     """
     durable.put(root, path, None)
+    trial_folders.remove_if_empty(root, os.path.dirname(path))
 
 
 def now() -> str:

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 from . import aer_ownership, boot_log, cpu, kernel_log, kernel_use, memory, net, pci, storage, trial_system
 from .kernel_event import classify
-from .paths import exists, read_bytes, read_text
+from .paths import exists, link_target_name, list_folder, read_bytes, read_text
 from .reading import Reading, attempt, value_or
 
 # Memory that the kernel reserves for itself (crashkernel=, cma=, swiotlb) moves MemTotal a little
@@ -20,7 +20,13 @@ MEMORY_TOLERANCE = 0.02
 MEMORY_TOLERANCE_BYTES = 64 * 1024**2
 
 # What a trial cannot be judged without.
-COUNTED = ("cpus", "memory_bytes", "nics", "gpus", "disks", "aer", "events")
+COUNTED = ("cpus", "memory_bytes", "nics", "gpus", "disks", "drivers", "aer", "events")
+
+_NETWORK_CLASS = "0x02"
+
+# Drivers whose going is no loss by itself: the first is what one blacklists to run GPUs, the others keep a
+# device for virtual machines, and are bound when those start.
+_NO_LOSS = frozenset({"nouveau", "vfio-pci", "pci-stub"})
 
 # Owner of AER on a root bridge.
 OS, NOT_OS, NOBODY = "the OS", "not the OS", "nobody: the bridge has no ACPI node"
@@ -54,6 +60,7 @@ def collect(root: str, gpu_ids: Sequence[str] = ()) -> Dict[str, Any]:
         "nics": attempt(_nics, root),
         "gpus": attempt(_gpus, root, tuple(gpu_ids)),
         "disks": attempt(_disks, root),
+        "drivers": attempt(_drivers, root, tuple(gpu_ids)),
         "aer": attempt(_aer_owners, root, records),
         "events": attempt(_events, log),
         "unknown_arguments": attempt(_unknown_arguments, root, log),
@@ -77,7 +84,10 @@ def compare(before: Dict[str, Any], after: Dict[str, Any], accept_aer_loss: bool
     """
     compared = Compared([], [])
     for name, lost in _LOST.items():
-        if after[name]["state"] != "ok":
+        if name not in before:
+            why = "not: the trial was staged by another version of nodeprep"
+            compared.findings.append(_finding(name, "noted before the trial", why))
+        elif after[name]["state"] != "ok":
             compared.findings.append(_finding(name, "readable", f"unreadable: {after[name]['detail']}"))
         else:
             compared.findings.extend(lost(before[name]["value"], after[name]["value"]))
@@ -86,13 +96,15 @@ def compare(before: Dict[str, Any], after: Dict[str, Any], accept_aer_loss: bool
     _compare_system(before, after, compared)
     unknown = value_or(after["unknown_arguments"], [])
     compared.notes.extend(f"the kernel does not know {word}" for word in unknown)
+    if "drivers" in before:
+        compared.notes.extend(_no_loss(before["drivers"]["value"], value_or(after["drivers"], {})))
     compared.notes.extend(_renamed(before["nics"]["value"], value_or(after["nics"], [])))
     return compared
 
 
 def settled(compared: Compared, after: Dict[str, Any]) -> bool:
     """Whether waiting would change nothing: the node is up, and nothing that drivers bring is missing."""
-    late = {"nics", "gpus", "disks", "cpus"}
+    late = {"nics", "gpus", "disks", "drivers", "cpus"}
     starting = value_or(after["system_state"], "") in ("initializing", "starting")
     return not starting and not any(finding["what"] in late for finding in compared.findings)
 
@@ -120,6 +132,27 @@ def _nics(root: str) -> List[Dict[str, str]]:
         for nic in net.collect(root)
         if not exists(root, f"/sys/class/net/{nic['name']}/device/physfn")
     ]
+
+
+def _drivers(root: str, gpu_ids: Sequence[str]) -> Dict[str, str]:
+    """Driver that is bound, by PCI address of GPUs and NICs, "" for none: without one a device is no use."""
+    gpus = pci.gpus(root, gpu_ids)
+    return {
+        address: _driver(root, f"{pci.DEVICES}/{address}")
+        for address in list_folder(root, pci.DEVICES)
+        if address in gpus or _is_nic(root, f"{pci.DEVICES}/{address}")
+    }
+
+
+def _driver(root: str, folder: str) -> str:
+    return link_target_name(root, f"{folder}/driver") if exists(root, f"{folder}/driver") else ""
+
+
+def _is_nic(root: str, folder: str) -> bool:
+    """A network controller, and no virtual function."""
+    return read_text(root, f"{folder}/class").startswith(_NETWORK_CLASS) and not exists(
+        root, f"{folder}/physfn"
+    )
 
 
 def _disks(root: str) -> List[Dict[str, str]]:
@@ -226,6 +259,23 @@ def _lost_disks(before: List[Dict[str, str]], now: List[Dict[str, str]]) -> List
     return [_finding("disks", f"{disk['name']} ({disk['id'] or 'no id'})", "not there") for disk in lost]
 
 
+def _lost_drivers(before: Dict[str, str], now: Dict[str, str]) -> List[Finding]:
+    """A device that is gone, or has another address, is for the others to tell."""
+    return [
+        _finding("drivers", f"{driver} on {address}", now[address] or "no driver")
+        for address, driver in before.items()
+        if driver and driver not in _NO_LOSS and now.get(address, driver) != driver
+    ]
+
+
+def _no_loss(before: Dict[str, str], now: Dict[str, str]) -> List[str]:
+    return [
+        f"{address} has the driver {now[address] or 'none'}, and had {driver} before"
+        for address, driver in before.items()
+        if driver in _NO_LOSS and now.get(address, driver) != driver
+    ]
+
+
 def _unmatched(
     before: List[Dict[str, str]], now: List[Dict[str, str]], marks: Sequence[str]
 ) -> List[Dict[str, str]]:
@@ -246,6 +296,7 @@ _LOST: Dict[str, Callable[[Any, Any], List[Finding]]] = {
     "nics": _lost_nics,
     "gpus": _lost_gpus,
     "disks": _lost_disks,
+    "drivers": _lost_drivers,
 }
 
 

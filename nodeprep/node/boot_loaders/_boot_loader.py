@@ -200,6 +200,12 @@ def same_arguments(one: str, other: str) -> bool:
     return sorted(map(str, parse(one))) == sorted(map(str, parse(other)))
 
 
+def same_effect(one: str, other: str) -> bool:
+    """Whether they also hold the values of each key in the same order: of several, the last one counts."""
+    first, second = (sorted(parse(each), key=lambda argument: argument.key) for each in (one, other))
+    return first == second
+
+
 def difference(before: str, after: str) -> str:
     """The arguments that two command lines do not share, in words."""
     old, new = list(map(str, parse(before))), list(map(str, parse(after)))

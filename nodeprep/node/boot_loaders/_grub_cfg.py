@@ -126,6 +126,19 @@ class GrubCfg:
         """Whether a command stands there in these written words, under whatever condition."""
         return any(words == command for words, _ in self.commands)
 
+    def reads_custom(self) -> bool:
+        """Whether it reads the custom.cfg beside it."""
+        return any(self.runs("source", f"{place}/custom.cfg") for place in ("${config_directory}", "$prefix"))
+
+    def overrules_next_entry(self) -> bool:
+        """Whether the default is set, under no condition, after the code that takes it from next_entry."""
+        overruled = False
+        for words, conditions in self.commands:
+            name, equals, value = _assignment(words)
+            if equals and name == "default":
+                overruled = "next_entry" not in value and (overruled or not conditions)
+        return overruled
+
     def default_name(self, environment: Mapping[str, str]) -> str:
         """Number, title or id of the entry that a boot without one-shot choice takes, as GRUB is told it.
 

@@ -14,7 +14,7 @@ from .. import durable
 from ..kernel_cmdline import Edit, parse
 from ..paths import under
 from . import _tools
-from ._boot_loader import BootLoader, Entry, Refusal, difference, same_arguments
+from ._boot_loader import BootLoader, Entry, Refusal, difference, same_arguments, same_effect
 from ._grub_trial import GrubFolder
 
 # Path to content; None for no file.
@@ -112,7 +112,7 @@ class GrubMkconfig(BootLoader):
         self._must_be_writable()
         before = self.default_entry()
         new = self._restored(snapshot["settings"])
-        if same_arguments(before.cmdline, snapshot["cmdline"]):
+        if same_effect(before.cmdline, snapshot["cmdline"]):
             # A commit that died before its grub.cfg was in place, for instance: it is as it should be.
             self._put(new)
             self._forget_candidate()
@@ -215,7 +215,7 @@ class GrubMkconfig(BootLoader):
             raise self._pending(now, then)
 
     def _pending(self, now: Entry, then: Entry, arguments: Optional[str] = None) -> Refusal:
-        """Args: arguments says which ones would change without being asked for; all that differ if not given."""
+        """Args: arguments says which ones would change unasked; all that differ if not given."""
         if arguments is None:
             same = same_arguments(now.cmdline, then.cmdline)
             arguments = "" if same else difference(now.cmdline, then.cmdline)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Dict
 
-from ..paths import under
-from . import _grubenv, _one_shot
+from ..paths import exists, under
+from . import _grub_cfg, _grubenv, _one_shot
 from ._boot_loader import Refusal
 from ._grub_cfg import GrubCfg
 from ._tools import TIMEOUT_S, Run
@@ -46,8 +46,13 @@ class NextEntry:
         listed = self._run([self._editenv, under(self._root, self.env), "list"], TIMEOUT_S)
         return dict(line.partition("=")[::2] for line in listed.splitlines())
 
-    def obstacle(self, config: GrubCfg, environment: Dict[str, str]) -> str:
+    def obstacle(self, config: GrubCfg, environment: Dict[str, str], custom: str) -> str:
         """Why GRUB would not take an entry for one boot only, "" when it would.
+
+        Args:
+            config: grub.cfg.
+            environment: GRUB's variables that last.
+            custom: Path of the custom.cfg that grub.cfg may read.
 
         Raises:
             OSError, ValueError: It cannot be told.
@@ -63,7 +68,19 @@ class NextEntry:
             )
         if _WAITS in [value.strip("\"'") for value in config.assigned("timeout")]:
             return "GRUB waits at its menu without end (its timeout is -1), so no boot comes up by itself"
-        return _one_shot.obstacle(self._root, self.env)
+        return self._overruled(config, custom) or _one_shot.obstacle(self._root, self.env)
+
+    def _overruled(self, config: GrubCfg, custom: str) -> str:
+        """What else sets the default entry after the code for next_entry, "" for nothing."""
+        there = config.reads_custom() and exists(self._root, custom)
+        if there and _grub_cfg.read(self._root, custom).overrules_next_entry():
+            return f"{custom} sets the default boot entry, whatever one-shot entry (next_entry) was chosen"
+        if config.overrules_next_entry():
+            return (
+                f"{self._cfg} sets the default boot entry after its code for a one-shot entry (next_entry); "
+                "a script in /etc/grub.d such as 40_custom does that"
+            )
+        return ""
 
     def choose(self) -> None:
         """Chooses nodeprep's entry for the next boot, and reads it back.

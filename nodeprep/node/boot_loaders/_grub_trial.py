@@ -67,13 +67,13 @@ class GrubFolder:
         """Why a one-shot entry cannot be trusted here, "" when it can."""
         try:
             config = self._config()
-            if not _sources_custom(config):
+            if not config.reads_custom():
                 return f"{self.cfg} does not read custom.cfg (41_custom is switched off)"
             environment = self.next_entry.environment()
             chosen = config.default(environment)
             if config.assigned("superusers") and chosen.restricted():
                 return "GRUB asks for a password before every boot entry, so no boot comes up by itself"
-            return self.next_entry.obstacle(config, environment)
+            return self.next_entry.obstacle(config, environment, self.custom)
         except (OSError, ValueError, ToolError, Refusal) as problem:
             return cannot_tell(problem)
 
@@ -142,7 +142,7 @@ class GrubFolder:
 
     def _config(self, cfg: str = "") -> GrubCfg:
         config = _grub_cfg.read(self._root, cfg or self.cfg)
-        if _sources_custom(config) and exists(self._root, self.custom):
+        if config.reads_custom() and exists(self._root, self.custom):
             custom = _grub_cfg.read(self._root, self.custom)
             config.entries.extend(custom.entries)
             config.commands.extend(custom.commands)
@@ -174,10 +174,6 @@ def grub_arguments(cmdline: str) -> List[str]:
             )
         arguments.append(argument)
     return arguments
-
-
-def _sources_custom(config: GrubCfg) -> bool:
-    return any(config.runs("source", f"{place}/custom.cfg") for place in ("${config_directory}", "$prefix"))
 
 
 def _block(text: str) -> str:

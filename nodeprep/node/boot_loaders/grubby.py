@@ -74,7 +74,8 @@ class Grubby(BootLoader):
             config = self._config()
             if self._asks_for_password(config) and "--unrestricted" not in self._default().value("grub_arg"):
                 return "GRUB asks for a password before every boot entry, so no boot comes up by itself"
-            return self._next.obstacle(config, self._next.environment())
+            custom = f"{self._cfg().rpartition('/')[0]}/custom.cfg"
+            return self._next.obstacle(config, self._next.environment(), custom)
         except (OSError, ValueError, _tools.ToolError, Refusal) as problem:
             return cannot_tell(problem)
 

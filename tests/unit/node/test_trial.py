@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from trial_node import EDIT, OLD, Node
 
-from nodeprep.node import trial_deadman, trial_stage, trial_state
+from nodeprep.node import trial_deadman, trial_end, trial_space, trial_state
 from nodeprep.node.kernel_cmdline import Edit
 
 NEW = EDIT.apply(OLD)
@@ -223,7 +223,7 @@ def test_permanent_arguments_that_changed_under_a_staged_trial_are_staged_anew(n
 
 
 def no_space(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial_stage, "MIN_FREE_BYTES", 1 << 62)
+    monkeypatch.setattr(trial_space, "MIN_FREE_BYTES", 1 << 62)
 
 
 @pytest.mark.parametrize(
@@ -246,6 +246,42 @@ def test_a_trial_that_would_not_be_safe_is_refused(
     assert node.clean
     assert node.permanent == OLD
     assert trial_state.restore_point(node.root) is None
+
+
+def everything(node: Node) -> tuple[dict[str, str], list[str]]:
+    """Files with their content, and all names."""
+    return node.files(), sorted(str(path) for path in Path(node.root).rglob("*"))
+
+
+@pytest.mark.parametrize("ended", ["", "committed", "abandoned", "restored"])
+def test_a_refused_stage_leaves_the_node_as_it_was(node: Node, ended: str) -> None:
+    if ended == "abandoned":
+        node.stage()
+        node.abandon()
+    elif ended:
+        node.apply()
+        if ended == "restored":
+            node.restore()
+        node.boot()
+    before = everything(node)
+    node.loader.refuses = "stage"
+    assert node.stage(BAD, "trial-2")["failed"]
+    assert everything(node) == before
+
+
+def test_a_disk_that_filled_up_since_staging_refuses_the_commit(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.try_out()
+    node.judge()
+    no_space(monkeypatch)
+    before = node.files()
+    committed = node.commit()
+    assert committed["failed"]
+    assert "KiB free" in committed["msg"]
+    assert node.files() == before
+    monkeypatch.undo()
+    assert not node.commit()["failed"]
 
 
 @pytest.mark.parametrize(
@@ -361,6 +397,36 @@ def test_the_countdown_stops_before_the_boot_loader_is_written(
     assert order[:2] == [f"stop {trial_deadman.UNIT}", "commit"]
 
 
+def break_off_late(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The power goes when a commit is complete but for its end."""
+
+    def power_cut(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    node.try_out()
+    node.judge()
+    with monkeypatch.context() as patch:
+        patch.setattr(trial_end, "finish", power_cut)
+        with pytest.raises(KeyboardInterrupt):
+            node.commit()
+    node.boot()
+
+
+@pytest.mark.parametrize("step", ["stage", "commit"])
+def test_a_commit_broken_off_late_is_completed_though_others_have_added_arguments(
+    node: Node, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    break_off_late(node, monkeypatch)
+    node.loader.install(NEW + " audit=0")
+    node.boot()
+    done = node.stage(Edit(present=("nosmt",)), "trial-2") if step == "stage" else node.commit()
+    assert not done["failed"], done["msg"]
+    assert node.loader.everywhere == {NEW + " audit=0"}
+    outcome = trial_state.last(node.root)
+    assert outcome is not None
+    assert (outcome.id, outcome.outcome) == ("trial-1", "committed")
+
+
 # ---- abandoning --------------------------------------------------------------------------------------
 
 
@@ -410,6 +476,43 @@ def test_arming_says_when_the_boot_loader_refuses(node: Node) -> None:
     assert (armed["failed"], armed["needs_reboot"]) == (True, False)
     node.loader.refuses = ""
     assert node.apply() == "committed"
+
+
+# ---- what a controller learns that lost its connection -------------------------------------------------
+
+
+def test_the_outcome_of_a_trial_that_ended_is_told_with_its_id(node: Node) -> None:
+    for done in (node.judge(), node.abandon()):
+        assert (done["outcome"], done["trial_id"]) == ("", "")
+    node.try_out()
+    assert node.judge()["outcome"] == ""
+    assert node.commit()["outcome"] == "committed"
+    for done in (node.judge(), node.abandon()):
+        assert (done["outcome"], done["trial_id"], done["changed"]) == ("committed", "trial-1", False)
+    node.boot()
+    node.stage(BAD, "trial-2")
+    abandoned = node.abandon()
+    assert (abandoned["outcome"], abandoned["trial_id"]) == ("abandoned", "trial-2")
+    node.effects["maxcpus=1"] = fewer_cpus
+    node.try_out(BAD, "trial-3")
+    node.judge()
+    assert node.abandon()["outcome"] == "rolled back"
+    judged = node.judge()
+    assert (judged["failed"], judged["outcome"], judged["trial_id"]) == (True, "rolled back", "trial-3")
+
+
+def test_abandoning_goes_through_where_the_last_outcome_is_damaged(node: Node) -> None:
+    node.write(trial_state.LAST, "{")
+    abandoned = node.abandon()
+    assert (abandoned["failed"], abandoned["outcome"]) == (False, "")
+    assert "is damaged" in abandoned["notes"][0]
+
+
+def test_a_judgement_says_whether_the_dead_mans_unit_is_in_place(node: Node) -> None:
+    node.try_out()
+    assert node.judge()["deadman"] is True
+    Path(node.root + trial_deadman.UNIT_FILE).unlink()
+    assert node.judge()["deadman"] is False
 
 
 # ---- facts -------------------------------------------------------------------------------------------

@@ -77,6 +77,80 @@ def test_nothing_of_it_is_left(tmp_path: Path, unit: str) -> None:
     trial_deadman.remove(root)
 
 
+def test_folders_go_that_hold_nothing_else(tmp_path: Path, unit: str) -> None:
+    other = tmp_path / "etc/systemd/system/rescue.target.wants/other.service"
+    other.symlink_to("../other.service")
+    trial_deadman.remove(str(tmp_path))
+    assert sorted(path.name for path in (tmp_path / "etc/systemd/system").iterdir()) == [
+        "rescue.target.wants"
+    ]
+    assert other.is_symlink()
+
+
+class Systemd:
+    """What systemd has loaded, which outlives the unit's file.
+
+    Attributes:
+        state: What is-active prints.
+        stopped: What it is after it was stopped.
+        refuses: What stop says, "" when it works.
+        calls: What was asked.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path, state: str = "active") -> None:
+        (folder / "run/systemd/system").mkdir(parents=True, exist_ok=True)
+        self.state = state
+        self.stopped = "inactive"
+        self.refuses = ""
+        self.calls: list[str] = []
+        monkeypatch.setattr(trial_deadman, "is_real", lambda _root: True)
+        monkeypatch.setattr(trial_deadman, "systemctl", self.systemctl)
+
+    def systemctl(self, _root: str, *words: str) -> None:
+        self.calls.append(words[0])
+        if words[0] == "stop":
+            if self.refuses:
+                raise power_unit.UnitError(f"systemctl stop: {self.refuses}")
+            self.state = self.stopped
+        elif words[0] == "is-active" and self.state != "active":
+            raise power_unit.UnitError(f"systemctl is-active {words[1]}: {self.state}")
+
+
+def test_a_countdown_whose_file_is_gone_is_stopped_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    systemd = Systemd(monkeypatch, tmp_path)
+    trial_deadman.stop(str(tmp_path))
+    assert (systemd.calls, systemd.state) == (["stop", "is-active"], "inactive")
+
+
+@pytest.mark.parametrize("state", ["inactive", "failed", "unknown"])
+def test_a_unit_that_is_not_loaded_need_not_be_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    systemd = Systemd(monkeypatch, tmp_path, state)
+    systemd.refuses = f"Unit {trial_deadman.UNIT} not loaded."
+    trial_deadman.stop(str(tmp_path))
+    assert systemd.calls == ["stop", "is-active"]
+
+
+@pytest.mark.parametrize("stopped", ["active", "activating", "Connection timed out"])
+def test_nothing_becomes_permanent_while_the_countdown_may_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stopped: str
+) -> None:
+    node = Node(tmp_path)
+    node.try_out()
+    node.judge()
+    old = node.permanent
+    Path(node.root + trial_deadman.UNIT_FILE).unlink()
+    systemd = Systemd(monkeypatch, tmp_path)
+    systemd.stopped = stopped
+    committed = node.commit()
+    assert committed["failed"]
+    assert f"was stopped, and is {stopped}" in committed["msg"]
+    assert node.permanent == old
+
+
 def test_a_countdown_that_does_not_stop_keeps_the_unit_and_the_old_arguments(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

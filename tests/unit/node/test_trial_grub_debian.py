@@ -12,7 +12,7 @@ import pytest
 from killing import Killer
 from trial_node import Node
 
-from nodeprep.node import trial_state
+from nodeprep.node import trial_end, trial_state
 from nodeprep.node.boot_loaders.grub_debian import GrubDebian
 from nodeprep.node.kernel_cmdline import Edit
 
@@ -99,6 +99,71 @@ def test_a_bad_boot_leaves_grub_as_it_was(tmp_path: Path) -> None:
     assert node.boots[-1] == old
     assert node.clean
     assert node.debian.read("boot/grub/grub.cfg") == before
+
+
+def break_off_early(node: GrubNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The power goes when the drop-in of a commit is written and grub.cfg is not generated."""
+    assert node.judge()["verdict"] == "good"
+    put = node.loader._put  # type: ignore[attr-defined]
+    dead: list[bool] = []
+
+    def power_cut() -> None:
+        dead.append(True)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(node.loader, "_put", lambda files: None if dead else put(files))
+        patch.setattr(node.loader, "_generated", power_cut)
+        with pytest.raises(KeyboardInterrupt):
+            node.commit()
+    assert (Path(node.root) / DROP_IN).exists()
+
+
+DROP_IN = "etc/default/grub.d/zz-nodeprep.cfg"
+
+
+@pytest.mark.parametrize("step", ["stage", "abandon", "restore"])
+def test_half_a_commit_goes_without_taking_untried_words_of_others_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    node = GrubNode(tmp_path)
+    old = node.permanent
+    node.try_out(EDIT)
+    break_off_early(node, monkeypatch)
+    node.boot()
+    node.debian.write("etc/default/grub", debian_node.PLAIN.replace('"quiet"', '"quiet mem=2G"'))
+    before = node.debian.read("boot/grub/grub.cfg")
+    done = node.stage(EDIT, "again") if step == "stage" else getattr(node, step)()
+    # A new trial is refused for what is pending; ending the old one needs no generation.
+    assert done["failed"] is (step == "stage"), done["msg"]
+    assert step != "stage" or "+mem=2G" in done["msg"]
+    assert node.debian.read("boot/grub/grub.cfg") == before
+    assert node.permanent == old
+    assert not (tmp_path / DROP_IN).exists()
+
+
+@pytest.mark.parametrize("step", ["commit", "abandon"])
+def test_a_commit_broken_off_late_keeps_what_others_made_permanent_since(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def power_cut(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    node = GrubNode(tmp_path)
+    old = node.permanent
+    node.try_out(EDIT)
+    assert node.judge()["verdict"] == "good"
+    with monkeypatch.context() as patch:
+        patch.setattr(trial_end, "finish", power_cut)
+        with pytest.raises(KeyboardInterrupt):
+            node.commit()
+    node.debian.write("etc/default/grub.d/10-site.cfg", 'GRUB_CMDLINE_LINUX="audit=0"\n')
+    node.debian.update_grub()
+    done = getattr(node, step)()
+    assert not done["failed"], done["msg"]
+    assert node.clean
+    kept = EDIT.apply(old) if step == "commit" else old
+    assert sorted(node.permanent.split()) == sorted([*kept.split(), "audit=0"])
 
 
 def test_a_commit_that_is_killed_is_finished_or_taken_back(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from trial_node import GPU, NOT_OWNED, OLD, RELEASE, Node
+from trial_node import GPU, NIC, NOT_OWNED, OLD, RELEASE, Node
 
-from nodeprep.node import trial_judge, trial_system
+from nodeprep.node import trial_judge, trial_state, trial_system
 from nodeprep.node.kernel_cmdline import Edit
 from nodeprep.node.reading import NotSupported
 
@@ -37,6 +38,10 @@ def written(path: str, text: str) -> Callable[[Node], None]:
     return lambda node: node.write(path, text)
 
 
+def bound(address: str, driver: str) -> Callable[[Node], None]:
+    return lambda node: node.bind(address, driver)
+
+
 def says(*lines: str, **more: str) -> Callable[[Node], None]:
     return lambda node: node.kernel_says(*lines, **more)
 
@@ -53,6 +58,9 @@ SPOILED: dict[str, tuple[Callable[[Node], None], str, str]] = {
     "a GPU that reads all 0xff": (off_the_bus, "gpus", "not there"),
     "a GPU lost": (gone(f"/sys/bus/pci/devices/{GPU}"), "gpus", "not there"),
     "the bus lost": (gone("/sys/bus/pci"), "gpus", "unreadable: "),
+    "a GPU without its driver": (bound(GPU, ""), "drivers", "no driver"),
+    "a GPU with another driver": (bound(GPU, "nouveau"), "drivers", "nouveau"),
+    "a NIC without its driver": (bound(NIC, ""), "drivers", "no driver"),
     "a disk lost": (gone("/sys/block/nvme1n1"), "disks", "not there"),
     "AER lost": (says(aer=NOT_OWNED), "aer", "owned by not the OS"),
     "AER unknown": (says(aer="something else"), "aer", "owned by unknown: "),
@@ -132,6 +140,40 @@ def test_renamed_interfaces_and_disks_are_not_lost(node: Node) -> None:
     judged = node.judge()
     assert judged["verdict"] == "good"
     assert judged["notes"] == ["interface eth0 is called eth1 now", "interface eth1 is called eth0 now"]
+
+
+@pytest.mark.parametrize(("before", "now"), [("nouveau", "nvidia"), ("vfio-pci", ""), ("nouveau", "")])
+def test_a_driver_that_is_no_use_for_work_may_go(node: Node, before: str, now: str) -> None:
+    node.bind(GPU, before)
+    node.effects["iommu=pt"] = bound(GPU, now)
+    node.try_out()
+    judged = node.judge()
+    assert (judged["verdict"], judged["findings"]) == ("good", [])
+    assert judged["notes"] == [f"{GPU} has the driver {now or 'none'}, and had {before} before"]
+
+
+def test_a_device_without_a_driver_before_needs_none_now(node: Node) -> None:
+    node.bind(GPU, "")
+    node.effects["iommu=pt"] = bound(GPU, "")
+    node.try_out()
+    assert node.judge()["verdict"] == "good"
+
+
+def test_a_virtual_function_may_come_and_go_with_its_driver(node: Node) -> None:
+    node.folder(f"/sys/bus/pci/devices/{NIC}/physfn")
+    node.effects["iommu=pt"] = bound(NIC, "")
+    node.try_out()
+    assert node.judge()["verdict"] == "good"
+
+
+def test_a_witness_of_another_version_vouches_for_no_driver(node: Node) -> None:
+    node.try_out()
+    trial = trial_state.required(node.root)
+    witness = {name: value for name, value in trial.witness.items() if name != "drivers"}
+    trial_state.put(node.root, replace(trial, witness=witness))
+    judged = node.judge()
+    assert [finding["what"] for finding in judged["findings"]] == ["drivers"]
+    assert "another version of nodeprep" in judged["findings"][0]["now"]
 
 
 def test_trouble_that_the_node_had_before_is_not_the_trials(node: Node) -> None:
@@ -278,6 +320,14 @@ def test_what_is_late_is_waited_for(node: Node, monkeypatch: pytest.MonkeyPatch)
     node.try_out()
     assert node.judge(settle_s=60)["verdict"] == "good"
     assert len(waits) == 2
+
+
+def test_a_driver_that_binds_late_is_waited_for(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial_judge.time, "sleep", lambda _seconds: node.bind(GPU, "nvidia"))
+    node.effects["iommu=pt"] = bound(GPU, "")
+    node.try_out()
+    assert node.judge(settle_s=0)["verdict"] == "bad"
+    assert node.judge(settle_s=60)["verdict"] == "good"
 
 
 def test_what_never_comes_is_not_waited_for_longer_than_told(node: Node) -> None:

@@ -123,6 +123,17 @@ def test_what_does_not_go_back_is_named(node: Node, monkeypatch: pytest.MonkeyPa
     assert trial_state.restore_point(node.root) is not None
 
 
+def test_no_folder_of_nodeprep_is_left_empty(node: Node) -> None:
+    before = sorted(path for path in Path(node.root).rglob("*") if path.is_dir())
+    node.apply()
+    node.restore()
+    node.boot()
+    assert node.restore()["finished"] is True
+    left = {path for path in Path(node.root).rglob("*") if path.is_dir()} - set(before)
+    assert [path.name for path in left] == ["nodeprep"]
+    assert [path.name for path in next(iter(left)).iterdir()] == ["trial_last.json"]
+
+
 def test_a_damaged_restore_point_is_an_error(node: Node) -> None:
     node.apply()
     node.write(trial_state.RESTORE, '{"schema": "another"}')

@@ -19,6 +19,7 @@ RELEASE = "6.1.0-57-amd64"
 OLD = "root=/dev/vda1 ro console=tty0 console=ttyS0,115200"
 EDIT = Edit(present=("iommu=pt", "pcie_aspm.policy=performance"), absent=("quiet",))
 GPU = "0000:01:00.0"
+NIC = "0000:02:00.0"
 OWNED = "acpi PNP0A08:00: _OSC: OS now controls [PCIeHotplug PME AER PCIeCapability LTR]"
 NOT_OWNED = "acpi PNP0A08:00: _OSC: not requesting OS control; OS requires [ExtendedConfig ASPM MSI]"
 
@@ -163,6 +164,11 @@ class Node:
         for name, text in (("vendor", "0x10de"), ("device", "0x2330"), ("class", "0x030200")):
             self.write(f"/sys/bus/pci/devices/{GPU}/{name}", text)
         self.write(f"/sys/bus/pci/devices/{GPU}/config", "answers")
+        self.write(f"/sys/bus/pci/devices/{NIC}/class", "0x020000")
+        self.write(f"/sys/bus/pci/devices/{NIC}/vendor", "0x15b3")
+        self.write(f"/sys/bus/pci/devices/{NIC}/device", "0x1021")
+        self.bind(GPU, "nvidia")
+        self.bind(NIC, "mlx5_core")
         for name in ("pci0000:00", "LNXSYSTM:00/PNP0A08:00"):
             self.folder(f"/sys/devices/{name}")
         link = Path(self.root, "sys/devices/pci0000:00/firmware_node")
@@ -173,6 +179,15 @@ class Node:
     def kernel_says(self, *lines: str, aer: str = OWNED) -> None:
         every = ["Linux version " + RELEASE, aer, *lines]
         self.write("/dev/kmsg", "".join(f"6,{at},{at * 1000},-;{line}\n" for at, line in enumerate(every)))
+
+    def bind(self, address: str, driver: str) -> None:
+        """Binds a PCI device to a driver; to none with ""."""
+        link = Path(self.root, f"sys/bus/pci/devices/{address}/driver")
+        if link.is_symlink():
+            link.unlink()
+        if driver:
+            self.folder(f"/sys/bus/pci/drivers/{driver}")
+            link.symlink_to(f"../../drivers/{driver}")
 
     def write(self, path: str, text: str) -> None:
         place = Path(self.root + path)

@@ -255,6 +255,15 @@ def test_half_a_commit_is_taken_back_without_generating_anything(node: DebianNod
     assert not (node.root / DROP_IN).exists()
 
 
+def test_restore_brings_back_the_order_that_decides(tmp_path: Path) -> None:
+    node = DebianNode(tmp_path, PLAIN.replace('"quiet"', '"loglevel=3 loglevel=7"'))
+    snapshot = loader(node).snapshot()
+    loader(node).commit(Edit(present=("loglevel=3",)))
+    assert loader(node).default_entry().cmdline.endswith("loglevel=7 loglevel=3")
+    loader(node).restore(snapshot)
+    assert loader(node).default_entry().cmdline == snapshot["cmdline"]
+
+
 def test_restore_to_an_earlier_commit(node: DebianNode) -> None:
     loader(node).commit(Edit(present=("iommu=pt",)))
     snapshot = loader(node).snapshot()
@@ -383,6 +392,31 @@ def test_a_password_before_every_entry_is_an_obstacle(node: DebianNode) -> None:
     assert loader(node).one_shot_obstacle() == ""
     loader(node).stage_trial(f"{ROOT} iommu=pt")
     assert "--unrestricted" in node.read("boot/grub/custom.cfg")
+
+
+OVERRULES = 'set default="rescue"\n'
+
+
+def test_a_custom_cfg_that_sets_the_default_is_an_obstacle(node: DebianNode) -> None:
+    node.write("boot/grub/custom.cfg", OVERRULES)
+    assert "/boot/grub/custom.cfg sets the default boot entry" in loader(node).one_shot_obstacle()
+    with pytest.raises(Refusal, match=r"/boot/grub/custom\.cfg"):
+        loader(node).stage_trial(f"{ROOT} iommu=pt")
+    # Where it minds next_entry itself, or sets something else, nothing is in the way.
+    node.write(
+        "boot/grub/custom.cfg", OVERRULES + 'if [ "${next_entry}" ]; then set default="${next_entry}"; fi\n'
+    )
+    assert "custom.cfg" not in loader(node).one_shot_obstacle()
+    node.write("boot/grub/custom.cfg", "set color_normal=white/black\n")
+    assert loader(node).one_shot_obstacle() == ""
+
+
+def test_a_40_custom_that_sets_the_default_is_an_obstacle(node: DebianNode) -> None:
+    node.write("etc/grub.d/40_custom", f"#!/bin/sh\necho '{OVERRULES}'\n", 0o755)
+    node.update_grub()
+    obstacle = loader(node).one_shot_obstacle()
+    assert "/boot/grub/grub.cfg sets the default boot entry after" in obstacle
+    assert "40_custom" in obstacle
 
 
 def test_without_41_custom_no_trial(node: DebianNode) -> None:

@@ -221,3 +221,10 @@ def test_a_password_before_the_default_entry_is_an_obstacle(tmp_path: Path) -> N
     assert loader(node).one_shot_obstacle() == ""
     (node.root / "boot/grub2/user.cfg").write_text("GRUB2_PASSWORD=grub.pbkdf2.sha512.x\n")
     assert "asks for a password" in loader(node).one_shot_obstacle()
+
+
+def test_a_custom_cfg_that_sets_the_default_is_an_obstacle(tmp_path: Path) -> None:
+    node = BlsNode(tmp_path, "rhel9_4")
+    assert loader(node).one_shot_obstacle() == ""
+    (node.root / "boot/grub2/custom.cfg").write_text("set default=0\n")
+    assert "/boot/grub2/custom.cfg sets the default boot entry" in loader(node).one_shot_obstacle()

@@ -137,7 +137,16 @@ nodeprep:
       type: dict
       contains:
         trial_id:
-          description: Id of the trial, empty without one.
+          description:
+            - Id of the trial. Without one under way, C(judged) and C(abandoned) give the id of the last one;
+              empty when there was none.
+          type: str
+        outcome:
+          description:
+            - C(committed), C(abandoned) or C(rolled back), of a trial that has ended. C(committed) and
+              C(abandoned) tell that of the trial that they ended. With no trial under way, C(judged) and
+              C(abandoned) tell that of the last one, so a caller whose connection broke during C(committed)
+              learns how it went. Empty while a trial is under way.
           type: str
         phase:
           description: C(staged), C(armed), C(judged) or C(committing); empty when no trial is under way.
@@ -163,7 +172,9 @@ nodeprep:
           description: What is left of a trial boot that did not last, such as the end of its kernel log.
           type: dict
         deadman:
-          description: The trial boot reboots by itself when nobody confirms it.
+          description:
+            - The trial boot reboots by itself when nobody confirms it. After C(judged), the unit that does
+              it is in place.
           type: bool
         needs_reboot:
           description:
