@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -65,16 +66,20 @@ def molecule(command: str, scenario: str, folder: Path, timeout_s: float) -> tup
         "NO_COLOR": "1",
     }
     words = [programs / "molecule", command, "--scenario-name", scenario]
-    with subprocess.Popen(
-        words,
-        cwd=ROOT,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    ) as process:
+    with (
+        # The sockets of ssh need short paths, which the folders of tests are not.
+        tempfile.TemporaryDirectory(prefix="m-") as sockets,
+        subprocess.Popen(
+            words,
+            cwd=ROOT,
+            env=environment | {"ANSIBLE_SSH_CONTROL_PATH_DIR": sockets},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        ) as process,
+    ):
         try:
             said, _ = process.communicate(timeout=timeout_s)
         except BaseException:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from nodeprep.bmc import BmcTarget, read_access
+from nodeprep.bmc import BmcTarget
 from nodeprep.bmc.password import ENVIRONMENT
-from nodeprep.bmc.target import TlsTrust
+from nodeprep.bmc.target import TlsTrust, read_target
 from nodeprep.bmc.target_url import redfish_target
 from nodeprep.errors import PolicyError, Problem, UsageError
 
@@ -21,15 +21,14 @@ COLONS = ":".join(["AB"] * 32)
 
 
 def target(**more: Any) -> BmcTarget:
-    bmc = read_access({"node01": {"nodeprep_bmc": {**GOOD, **more}}}, ENV)["node01"].bmc
-    assert bmc is not None
+    bmc, problems = read_target("node01", {"nodeprep_bmc": {**GOOD, **more}}, ENV)
+    assert bmc is not None, problems
     return bmc
 
 
 def problem(secret: str = SECRET, **change: Any) -> Problem:
-    with pytest.raises(PolicyError) as caught:
-        read_access({"node01": {"nodeprep_bmc": {**GOOD, **change}}}, {ENVIRONMENT: secret})
-    (only,) = caught.value.problems
+    bmc, (only,) = read_target("node01", {"nodeprep_bmc": {**GOOD, **change}}, {ENVIRONMENT: secret})
+    assert bmc is None
     return only
 
 
@@ -78,7 +77,7 @@ def test_ipmi_has_no_certificate(key: str) -> None:
 
 def test_the_limits_of_ipmi_are_not_those_of_redfish() -> None:
     long = "x" * 40
-    bmc = read_access({"n": {"nodeprep_bmc": {**GOOD, "user": long}}}, {ENVIRONMENT: long})["n"].bmc
+    bmc, _ = read_target("n", {"nodeprep_bmc": {**GOOD, "user": long}}, {ENVIRONMENT: long})
     assert bmc is not None
     assert (bmc.user, bmc.password) == (long, long)
 
