@@ -27,8 +27,6 @@ SIMULATED_S = 900
 CONTAINER_S = 1800
 # Five boots of a machine whose processor is emulated, and the image the first time.
 MACHINE_S = 2400
-# What waits two minutes for a node to come back by itself is too long for every run.
-LONG = frozenset({"trial_deadman"})
 
 
 def settings(scenario: str) -> dict[str, Any]:
@@ -120,12 +118,8 @@ def test_scenario_in_a_container(scenario: str, tmp_path: Path) -> None:
     assert not (tmp_path / "m" / "rack").exists()
 
 
-def on_machines() -> list[Any]:
-    marks = {name: pytest.mark.metal_full if name in LONG else pytest.mark.metal for name in on("vm_host")}
-    return [pytest.param(name, marks=mark) for name, mark in marks.items()]
-
-
-@pytest.mark.parametrize("scenario", on_machines())
+@pytest.mark.metal_full
+@pytest.mark.parametrize("scenario", on("vm_host"))
 def test_scenario_on_a_virtual_machine(scenario: str, tmp_path: Path) -> None:
     status, said = run(scenario, tmp_path, MACHINE_S)
     assert status == 0, said

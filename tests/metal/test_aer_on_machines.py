@@ -16,7 +16,7 @@ from nodeprep.cli._aer import rows, uncounted
 from nodeprep.model.facts import NodeFacts
 from nodeprep.sim.vm import Rack, Vm
 
-NODES = (pytest.param("node1", marks=pytest.mark.metal), pytest.param("node2", marks=pytest.mark.metal_full))
+pytestmark = pytest.mark.metal_full
 
 # QEMU id, error as the kernel calls it; where the kernel counts it, and as what. See docs/virtual-rack.md.
 INJECTED = (
@@ -52,7 +52,7 @@ class Errors:
     fatal_table: str
 
 
-@pytest.fixture(scope="module", params=NODES)
+@pytest.fixture(scope="module", params=["node1", "node2"])
 def errors(request: pytest.FixtureRequest, rack: Rack) -> Errors:
     """Injects everything into one machine, once."""
     vm = rack.vm(request.param)

@@ -9,7 +9,6 @@ from apply_helpers import CONFIRM_S, SLOW, Site, look, site
 
 from nodeprep.sim.vm import Hardware
 
-SMOKE = pytest.mark.metal
 FULL = pytest.mark.metal_full
 
 # Step, and seconds into it: a module takes some to start on the node, and a reboot five to be under way.
@@ -18,10 +17,10 @@ POINTS = (
     pytest.param("write", 6.0, marks=FULL),
     pytest.param("one_shot", 0.0, marks=FULL),
     pytest.param("reboot", 0.0, marks=FULL),
-    pytest.param("reboot", 15.0, marks=SMOKE),
+    pytest.param("reboot", 15.0, marks=FULL),
     pytest.param("verify", 0.0, marks=FULL),
     pytest.param("commit", 0.0, marks=FULL),
-    pytest.param("commit", 6.0, marks=SMOKE),
+    pytest.param("commit", 6.0, marks=FULL),
 )
 
 

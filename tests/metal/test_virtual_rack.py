@@ -11,7 +11,7 @@ from nodeprep.sim.vm import Rack, Vm
 from nodeprep.sim.vm.programs import VmError
 from nodeprep.sim.vm.redfish import BIOS, RESET, SETTINGS, SYSTEM
 
-pytestmark = pytest.mark.metal
+pytestmark = pytest.mark.metal_full
 
 AER = "/sys/bus/pci/devices"
 # QEMU id -> address in the machine, and its root port.
