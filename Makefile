@@ -35,11 +35,11 @@ METAL_HOST = missing=$$($(BIN)/python -m nodeprep.sim.vm missing) && { [ -z "$$m
 
 test-metal: $(SETUP)  ## good arguments and five bad ones on virtual machines; a Debian machine and root
 	$(METAL_HOST)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m metal
+	$(BIN)/python -m pytest -n 2 -m metal
 
 test-metal-full: $(SETUP)  ## all tests on virtual machines, the long ones too
 	$(METAL_HOST)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'metal or metal_full'
+	$(BIN)/python -m pytest -n 2 -m 'metal or metal_full'
 
 check: $(SETUP)  ## formatting, lint, types, import rules, YAML, Ansible, schemas
 	$(BIN)/ruff check .
