@@ -119,6 +119,11 @@ def _fetch_back(
     boots = {host: f"{MARKER}={_seen(outcome)['trial_id']}" for host, outcome in tried.items()}
     evidence = outside.evidence(boots)
     ends = _recover(session, dict.fromkeys(tried, _UP_S), allowed)
+    # The dead-man of a slow node can fire while it is being cleared up: it comes back by itself.
+    broken = [
+        host for host in tried if ends[host].state == "unreachable" and _seen(ends[host]).get("answered")
+    ]
+    ends |= _recover(session, {host: session.policy(host).trial.return_s for host in broken}, allowed)
     reports = {host: _told(tried[host], ends[host], by="controller") for host in tried}
     away = [host for host in tried if _hangs(tried[host], ends[host])]
     # Again, for what they have said since, and before the power goes: afterwards chassis and console tell

@@ -59,7 +59,7 @@ CASES = (
     bad("module_blacklist=virtio_blk", ITSELF, "does not exist"),
     bad("break=premount", ITSELF, "Spawning shell within the initramfs"),
     # It comes up, and something is missing: it is judged, and rebooted.
-    bad("maxcpus=1", CONTROLLER, "cpus: 2 online, now 1 online", mark=SMOKE),
+    bad("maxcpus=1", CONTROLLER, "cpus: 2 online, now 1 online"),
     bad("nosmp", CONTROLLER, "cpus: 2 online, now 1 online"),
     bad("mem=300M", CONTROLLER, "memory_bytes: "),
     bad("acpi=off", CONTROLLER, "cpus|aer|nics"),
@@ -68,13 +68,13 @@ CASES = (
     # It comes up without a way in.
     bad("systemd.unit=emergency.target", ITSELF, "emergency|Emergency"),
     bad("systemd.unit=rescue.target", ITSELF, "rescue|Rescue"),
-    bad("systemd.mask=systemd-networkd.service", BMC, "login:", mark=SMOKE, confirm_s=3600),
+    bad("systemd.mask=systemd-networkd.service", BMC, "login:", confirm_s=3600),
     bad("module_blacklist=virtio_net", ITSELF, "virtio_net"),
     bad("systemd.mask=ssh.service systemd.mask=ssh.socket", ITSELF, "login:"),
     # Root is read-only: ssh answers, and no module of Ansible runs.
     bad("systemd.mask=systemd-remount-fs.service", BMC, "Look whether it is good: ", confirm_s=3600),
     # Nothing on the node helps: no systemd, or no power.
-    bad("init=/bin/sh", BMC, "#", mark=SMOKE),
+    bad("init=/bin/sh", BMC, "#"),
     bad("systemd.unit=poweroff.target", BMC, "chassis .*off"),
     # Megabytes on the console: what the kernel said first is lost, so nothing vouches for the boot.
     bad("dyndbg=+p ignore_loglevel", CONTROLLER, "overwritten|unreadable|unknown"),

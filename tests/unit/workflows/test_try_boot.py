@@ -298,3 +298,18 @@ def test_a_node_that_refuses_the_login_is_up_and_keeps_its_power() -> None:
     assert report.state == "unsettled"
     assert "Permission denied (publickey)" in report.reason
     assert not any(call.startswith("power") for call in outside.calls)
+
+
+def test_a_node_whose_dead_man_fires_while_it_is_cleared_up_is_waited_for() -> None:
+    bad = told(verdict="bad", booted=True, findings=[FINDING], reboot_begun=True)
+    back = told(answered=True, verdict="not_booted", rebooted=True)
+    script = {
+        "trial.yml": [("failed", bad)],
+        "recover.yml": [("unreachable", {"kernel_args": {"answered": True}}), ("done", back)],
+    }
+    session, outside = FakeSession(script), FakeOutside(bmc=True)
+    report = trial(session, outside)
+    assert (report.state, report.recovered_by) == ("rolled_back", "itself")
+    assert [one.what for one in report.findings] == ["cpus"]
+    assert session.played[-1][1]["nodeprep_trial_wait_s"] == Policy().trial.return_s
+    assert not any(call.startswith("power") for call in outside.calls)
