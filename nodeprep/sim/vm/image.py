@@ -16,6 +16,7 @@ from pathlib import Path
 
 from nodeprep.errors import UsageError
 from nodeprep.sim.vm import cache, recipe
+from nodeprep.sim.vm.archive import archive
 from nodeprep.sim.vm.programs import VmError, program, run
 
 Say = Callable[[str], None]
@@ -84,12 +85,12 @@ def _fetch_packages(work: Path, say: Say) -> None:
             *(f"--dpkgopt=path-exclude={path}" for path in recipe.PATHS_LEFT_OUT),
             recipe.SUITE,
             work / "root.tar",
-            recipe.MIRROR,
+            archive(recipe.SUITE),
         ],
         timeout_s=_PACKAGES_S,
     )
-    with (work / "root.tar").open("rb") as archive:
-        (work / "digest").write_text(hashlib.file_digest(archive, "sha256").hexdigest())
+    with (work / "root.tar").open("rb") as packed:
+        (work / "digest").write_text(hashlib.file_digest(packed, "sha256").hexdigest())
     say(f"packages installed in {time.monotonic() - started:.0f} s")
 
 
@@ -125,9 +126,9 @@ def _need_root() -> None:
         )
 
 
-def _lay_out(archive: Path, tree: Path) -> None:
+def _lay_out(packed: Path, tree: Path) -> None:
     tree.mkdir()
-    run(["tar", "-x", "-C", tree, "--numeric-owner", "--exclude=./dev/*", "-f", archive], timeout_s=_STEP_S)
+    run(["tar", "-x", "-C", tree, "--numeric-owner", "--exclude=./dev/*", "-f", packed], timeout_s=_STEP_S)
     for name, minor in (("null", 3), ("zero", 5), ("random", 8), ("urandom", 9)):
         os.mknod(tree / "dev" / name, 0o020666, os.makedev(1, minor))
     shutil.copytree(recipe.FILES, tree, dirs_exist_ok=True)

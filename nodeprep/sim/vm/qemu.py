@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nodeprep.sim.vm import cache
+from nodeprep.sim.vm.archive import archive
 from nodeprep.sim.vm.programs import VmError, run
+from nodeprep.sim.vm.recipe import SUITE
 
 _OLDEST = (10, 0)
-_SUITE = "bookworm-backports"
-_MIRROR = "http://deb.debian.org/debian"
+_SUITE = f"{SUITE}-backports"
 _KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 _PACKAGES = ("qemu-system-x86", "qemu-system-common", "qemu-system-data", "seabios")
 _ENTRY = f"qemu-{_SUITE}-1"
@@ -70,7 +71,7 @@ def _unpack(work: Path, say: Callable[[str], None]) -> None:
     for made in (packages, work / "apt/lists/partial", work / "apt/cache/archives/partial"):
         made.mkdir(parents=True)
     sources = work / "apt/sources.list"
-    sources.write_text(f"deb [signed-by={_KEYRING}] {_MIRROR} {_SUITE} main\n")
+    sources.write_text(f"deb [signed-by={_KEYRING}] {archive(SUITE)} {_SUITE} main\n")
     options = [
         *("-o", f"Dir::Etc::sourcelist={sources}", "-o", "Dir::Etc::sourceparts=-"),
         *("-o", f"Dir::State::lists={work / 'apt/lists'}", "-o", f"Dir::Cache={work / 'apt/cache'}"),

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 SUITE = "bookworm"
-MIRROR = "http://deb.debian.org/debian"
 PACKAGES = (
     "linux-image-amd64",
     "grub-pc",
@@ -70,7 +69,7 @@ IDENTITY_MIB = 1
 
 def packages_id() -> str:
     """Hash of what decides which packages are installed; their versions are those of the day."""
-    return digest([SUITE, MIRROR, *PACKAGES, "", *PATHS_LEFT_OUT])
+    return digest([SUITE, *PACKAGES, "", *PATHS_LEFT_OUT])
 
 
 def image_id(packages: str) -> str:
