@@ -258,6 +258,13 @@ class TrialBoot:
     """This boot is the trial."""
     staged_at: str
     outcome: str = ""
+    controller: str = ""
+    """User and machine that take its steps; empty when they did not say."""
+    run: str = ""
+    """Id of the run there."""
+    since: str = ""
+    held_s: int = 0
+    """For how many seconds the steps of anybody else are refused; 0 when anybody may go on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,8 @@ def result(**more: Any) -> Result:
             boot that failed), deadman (the node reboots by itself unless the trial is confirmed),
             needs_reboot (the running arguments are not those that are to last), finished (of a restore:
             nothing is left to be undone), outcome (of the trial that ended: committed, abandoned or
-            rolled back; "" while one is under way).
+            rolled back; "" while one is under way), owner (of the trial that the step was about: controller,
+            run, since, seen_at, hold_s; {} when nobody said), held (the step was refused for its owner).
     """
     return {
         "changed": False,
@@ -48,6 +49,8 @@ def result(**more: Any) -> Result:
         "needs_reboot": False,
         "finished": False,
         "outcome": "",
+        "owner": {},
+        "held": False,
         **more,
     }
 

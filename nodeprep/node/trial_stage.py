@@ -26,6 +26,7 @@ class _Asked:
     trial_id: str
     confirm_s: int
     gpu_ids: List[str]
+    owner: Dict[str, Any]
     check_mode: bool
 
 
@@ -36,6 +37,7 @@ def stage(
     trial_id: str,
     confirm_s: int = CONFIRM_S,
     gpu_ids: Sequence[str] = (),
+    owner: Optional[Dict[str, Any]] = None,
     check_mode: bool = False,
     loader: Optional[BootLoader] = None,
 ) -> Result:
@@ -49,6 +51,7 @@ def stage(
         trial_id: Names this trial on the command line of its boot; new for every trial.
         confirm_s: Seconds of the trial boot after which the node reboots by itself.
         gpu_ids: Further "vendor:device" pairs to take for GPUs.
+        owner: Who takes the steps of this trial; see `trial_owner`.
         check_mode: Only say what would change.
         loader: The boot loader's back end; found when not given.
 
@@ -67,7 +70,7 @@ def stage(
         trial = trial_state.load(root)
         if not check_mode:
             trial = trial_end.settle_commit(root, back_end, trial)
-        asked = _Asked(edit, trial_id, confirm_s, list(gpu_ids), check_mode)
+        asked = _Asked(edit, trial_id, confirm_s, list(gpu_ids), owner or {}, check_mode)
         return _stage(root, asked, back_end, trial)
     except PROBLEMS as problem:
         return failure(problem)
@@ -116,6 +119,7 @@ def _stage(root: str, asked: _Asked, back_end: BootLoader, trial: Optional[Trial
         confirm_s=asked.confirm_s,
         gpu_ids=asked.gpu_ids,
         witness=_witness(root, asked.gpu_ids, running, trial),
+        owner=asked.owner,
     )
     _refuse(root, back_end, new)
     done = result(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from datetime import datetime, timezone
 from typing import Any, Dict, List, Optional, Tuple, Type, TypeVar
 
@@ -52,6 +52,7 @@ class Trial:
         judged_boot: The boot that was judged.
         accept_aer_loss: Whether the judgement let a loss of AER ownership pass.
         before_commit: The boot loader's snapshot from just before the permanent arguments were written.
+        owner: Who takes its steps, as `trial_owner.Caller.claim` gives it; {} for nobody who said so.
     """
 
     id: str
@@ -72,6 +73,7 @@ class Trial:
     judged_boot: str = ""
     accept_aer_loss: bool = False
     before_commit: Optional[Dict[str, Any]] = None
+    owner: Dict[str, Any] = field(default_factory=dict)
     schema: str = "nodeprep.trial/1"
 
     def wanted(self) -> Edit:
@@ -204,7 +206,7 @@ def now() -> str:
 
 
 def observe(root: str) -> Dict[str, Any]:
-    """The trial under way as the facts tell it: id, phase, cmdline, booted, staged_at, outcome.
+    """The trial under way as the facts tell it, with its owner and for how long it is the owner's.
 
     Raises:
         NotSupported: None is under way; the reason names the last one's outcome.
@@ -222,7 +224,22 @@ def observe(root: str) -> Dict[str, Any]:
         "booted": marked(read_text(root, "/proc/cmdline")) == trial.id,
         "staged_at": trial.staged_at,
         "outcome": outcome,
+        "controller": trial.owner.get("controller", ""),
+        "run": trial.owner.get("run", ""),
+        "since": trial.owner.get("since", ""),
+        "held_s": held_s(trial),
     }
+
+
+def held_s(trial: Trial) -> int:
+    """For how many seconds nobody but its owner may touch a trial; 0 when anybody may."""
+    if not trial.owner.get("controller"):
+        return 0
+    seen = datetime.fromisoformat(trial.owner["seen_at"])
+    age = (datetime.fromisoformat(now()) - seen).total_seconds()
+    hold = int(trial.owner["hold_s"])
+    # A clock that was set back after the trial's boot must not hold the node for ever.
+    return max(0, hold - int(age)) if abs(age) < hold else 0
 
 
 def _told_phase(trial: Trial) -> Tuple[str, str]:
@@ -257,6 +274,9 @@ def _load(root: str, path: str, kind: Type[_Document]) -> Optional[_Document]:
     wanted = {each.name: each for each in fields(kind)}
     if not isinstance(document, dict) or document.get("schema") != wanted["schema"].default:
         raise ValueError(f"{path} is damaged: it is not a {wanted['schema'].default} document")
-    if set(document) != set(wanted):
-        raise ValueError(f"{path} is damaged: {', '.join(sorted(set(document) ^ set(wanted)))}")
+    # What an older version did not write has its default.
+    needed = {name for name, each in wanted.items() if each.default is each.default_factory is MISSING}
+    wrong = (set(document) - set(wanted)) | (needed - set(document))
+    if wrong:
+        raise ValueError(f"{path} is damaged: {', '.join(sorted(wrong))}")
     return kind(**document)

@@ -17,6 +17,7 @@ from nodeprep.model.facts import NodeFacts
 from nodeprep.model.outputs import Application
 from nodeprep.model.plan import Plan
 from nodeprep.model.trial import TrialReport
+from nodeprep.workflows.claim import Claim, claim
 from nodeprep.workflows.outside import Outside
 from nodeprep.workflows.session import Observed, Session
 from nodeprep.workflows.trial import may_reboot, try_boot
@@ -71,6 +72,13 @@ def apply(
     Raises:
         PolicyError: Kernel arguments are due, and the inventory's BMC access does not hold together.
     """
+    with claim(session) as mine:
+        return _apply(session, plans, budget, mine, reboot=reboot)
+
+
+def _apply(
+    session: Session, plans: Mapping[str, Plan], budget: Budget, mine: Claim, *, reboot: bool
+) -> Mapping[str, Application]:
     settings = {host: _settings(session, host, plan) for host, plan in plans.items()}
     due = [host for host in plans if settings[host]]
     outside = Outside.of(session.pick([host for host in due if KERNEL_ARGS in settings[host]]))
@@ -78,6 +86,12 @@ def apply(
         host: _result(host, plan, "unchanged") for host, plan in plans.items() if not settings[host]
     }
     failed = len(session.hosts) - len(plans)
+    held = {host: mine.refusal(host) for host in due if mine.refusal(host)[0]}
+    for host, (words, hint) in held.items():
+        done[host] = _result(host, plans[host], "failed", error=words, hint=hint)
+        session.record(host, "apply", "failed", error=words, hint=hint)
+        failed += 1
+    due = [host for host in due if host not in held]
     for batch in budget.batches(due):
         if budget.spent(failed, len(session.hosts)):
             for host in batch:
@@ -87,7 +101,7 @@ def apply(
                 session.record(host, "apply", "unknown", error=done[host].error)
             continue
         wanted = {host: settings[host] for host in batch}
-        for host, application in _apply_batch(session, plans, wanted, outside, reboot=reboot).items():
+        for host, application in _apply_batch(session, plans, wanted, outside, mine, reboot=reboot).items():
             done[host] = application
             failed += application.state == "failed"
     return {host: done[host] for host in plans}
@@ -109,6 +123,7 @@ def _apply_batch(
     plans: Mapping[str, Plan],
     settings: Mapping[str, Mapping[str, Any]],
     outside: Outside,
+    mine: Claim,
     *,
     reboot: bool,
 ) -> dict[str, Application]:
@@ -116,7 +131,7 @@ def _apply_batch(
     outcomes = dict(_write(session, settings))
     written = [host for host in settings if host not in outcomes or outcomes[host].state == "done"]
     edits = {host: settings[host][KERNEL_ARGS] for host in written if KERNEL_ARGS in settings[host]}
-    trials = try_boot(session, edits, outside, reboot=reboot)
+    trials = try_boot(session, edits, outside, mine, reboot=reboot)
     waiting = [host for host in written if host not in edits and _waits(outcomes[host])]
     outcomes |= _reboot(session, [host for host in waiting if may_reboot(session, host, asked=reboot)])
     there = [host for host in written if host not in trials or trials[host].state != "lost"]

@@ -8,6 +8,7 @@ from typing import Any
 from nodeprep.fleet import Outcome
 from nodeprep.model.facts import NodeFacts
 from nodeprep.model.outputs import Rollback
+from nodeprep.workflows.claim import Claim, claim
 from nodeprep.workflows.session import Session
 from nodeprep.workflows.trial import may_reboot
 
@@ -21,7 +22,15 @@ def rollback(session: Session, *, reboot: bool = True) -> Mapping[str, Rollback]
         reboot: False leaves it to the next boot to bring old kernel arguments into effect.
     """
     observed = session.observe(session.hosts, label="before")
-    hosts = list(observed.facts)
+    with claim(session) as mine:
+        return _rollback(session, observed.facts, mine, reboot=reboot)
+
+
+def _rollback(
+    session: Session, facts: Mapping[str, NodeFacts], mine: Claim, *, reboot: bool
+) -> Mapping[str, Rollback]:
+    held = {host: mine.refusal(host) for host in facts if mine.refusal(host)[0]}
+    hosts = [host for host in facts if host not in held]
     outcomes = session.fleet.run(
         "rollback.yml",
         session.pick(hosts),
@@ -30,15 +39,17 @@ def rollback(session: Session, *, reboot: bool = True) -> Mapping[str, Rollback]
             host: {
                 "nodeprep_trial_reboot": may_reboot(session, host, asked=reboot),
                 "nodeprep_trial_return_s": session.policy(host).trial.return_s,
+                "nodeprep_trial_owner": mine.owner(host),
             }
             for host in hosts
         },
     )
+    outcomes = {**outcomes, **{host: Outcome(host, "failed", {}, *why) for host, why in held.items()}}
     for host, outcome in outcomes.items():
         session.record(host, PHASE, outcome.state, error=outcome.error, hint=outcome.hint)
     through = [host for host, outcome in outcomes.items() if outcome.state == "done"]
     after = session.observe(through, label="after", phase="verify").facts if through else {}
-    return {host: _told(outcome, observed.facts[host], after.get(host)) for host, outcome in outcomes.items()}
+    return {host: _told(outcomes[host], before, after.get(host)) for host, before in facts.items()}
 
 
 def _told(outcome: Outcome, before: NodeFacts, after: NodeFacts | None) -> Rollback:

@@ -67,6 +67,7 @@ class Session:
         self.home = home
         self.notify: Notify = _say_nothing
         self.specs: dict[str, NodeSpec] = {}
+        self.facts: dict[str, NodeFacts] = {}
 
     def __enter__(self) -> Session:
         self.run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{self.verb}-{secrets.token_hex(2)}"
@@ -145,6 +146,7 @@ class Session:
             return replace(outcome, state="failed", error=f"the node sent no usable facts: {error}")
         facts = replace(facts, host=outcome.host)
         self.save(f"facts/{outcome.host}.{label}.json", facts)
+        self.facts[outcome.host] = facts
         return facts
 
     def spec(self, facts: NodeFacts) -> NodeSpec:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from nodeprep.fleet import FleetEvent, Outcome
 from nodeprep.model.trial import TrialEvidence, TrialFinding, TrialReport, TrialState
 from nodeprep.node.trial_words import MARKER
+from nodeprep.workflows.claim import Claim
 from nodeprep.workflows.outside import NO_BMC_WARNING, Outside
 from nodeprep.workflows.session import Session
 
@@ -31,13 +32,19 @@ RecoveredBy = Literal["itself", "controller", "bmc"]
 
 
 def try_boot(
-    session: Session, edits: Mapping[str, Mapping[str, Any]], outside: Outside, *, reboot: bool = True
+    session: Session,
+    edits: Mapping[str, Mapping[str, Any]],
+    outside: Outside,
+    claim: Claim,
+    *,
+    reboot: bool = True,
 ) -> dict[str, TrialReport]:
     """Tries the kernel arguments of some hosts; every host that took a boot, or was to, has a report.
 
     Args:
         edits: By host, what the module `kernel_args` is given.
         outside: BMCs and console logs of these hosts.
+        claim: What this run may do to them.
         reboot: False leaves the next boot, whoever causes it, to be the trial.
     """
     if not edits:
@@ -48,7 +55,7 @@ def try_boot(
     for start in range(0, len(hosts), session.request.forks):
         some = {host: edits[host] for host in hosts[start : start + session.request.forks]}
         allowed = {host: may_reboot(session, host, asked=reboot) for host in some}
-        reports |= _try_some(session, some, outside, allowed)
+        reports |= _try_some(session, some, outside, claim, allowed)
     return {
         host: report if outside.has_bmc(host) else replace(report, notes=(NO_BMC_WARNING, *report.notes))
         for host, report in reports.items()
@@ -64,6 +71,7 @@ def _try_some(
     session: Session,
     edits: Mapping[str, Mapping[str, Any]],
     outside: Outside,
+    claim: Claim,
     allowed: Mapping[str, bool],
 ) -> dict[str, TrialReport]:
     silent = outside.mark(list(edits))
@@ -76,11 +84,12 @@ def _try_some(
                 host,
                 f"trial boot: it has until {_until(session.policy(host).trial.return_s)} to answer",
             )
+    claim.begin()
     outcomes = session.fleet.run(
         "trial.yml",
         session.pick(begun),
         phase=PHASE,
-        host_vars={host: _variables(session, host, edits[host], allowed[host]) for host in begun},
+        host_vars={host: _variables(session, host, edits[host], claim, allowed[host]) for host in begun},
     )
     left: dict[str, Outcome] = {}
     for host, outcome in outcomes.items():
@@ -94,7 +103,7 @@ def _try_some(
             reports[host] = _report(outcome, "refused")
         elif outcome.state != "done":
             left[host] = outcome
-    return reports | _fetch_back(session, left, outside, allowed)
+    return reports | _fetch_back(session, left, outside, claim, allowed)
 
 
 def _without_way_back(session: Session, host: str, why: str) -> TrialReport:
@@ -113,29 +122,34 @@ def _until(seconds: int) -> str:
 
 
 def _fetch_back(
-    session: Session, tried: Mapping[str, Outcome], outside: Outside, allowed: Mapping[str, bool]
+    session: Session,
+    tried: Mapping[str, Outcome],
+    outside: Outside,
+    claim: Claim,
+    allowed: Mapping[str, bool],
 ) -> dict[str, TrialReport]:
     """Brings hosts back to their old arguments: over ssh where they answer, else by BMC or by waiting."""
     boots = {host: f"{MARKER}={_seen(outcome)['trial_id']}" for host, outcome in tried.items()}
     evidence = outside.evidence(boots)
-    ends = _recover(session, dict.fromkeys(tried, _UP_S), allowed)
+    ends = _recover(session, dict.fromkeys(tried, _UP_S), claim, allowed)
     # The dead-man of a slow node can fire while it is being cleared up: it comes back by itself.
     broken = [
         host for host in tried if ends[host].state == "unreachable" and _seen(ends[host]).get("answered")
     ]
-    ends |= _recover(session, {host: session.policy(host).trial.return_s for host in broken}, allowed)
+    ends |= _recover(session, {host: session.policy(host).trial.return_s for host in broken}, claim, allowed)
     reports = {host: _told(tried[host], ends[host], by="controller") for host in tried}
     away = [host for host in tried if _hangs(tried[host], ends[host])]
     # Again, for what they have said since, and before the power goes: afterwards chassis and console tell
     # of the next boot.
     evidence |= outside.evidence({host: boots[host] for host in away})
     for _ in range(_CYCLES):
-        power = {host: session.policy(host).trial.power for host in away if outside.has_bmc(host)}
+        obstacles = {host: claim.power_obstacle(host, tried[host]) for host in away if outside.has_bmc(host)}
+        power = {host: session.policy(host).trial.power for host, why in obstacles.items() if not why}
         for host, method in power.items():
             _say(session, host, f"does not answer: power {method} through its BMC")
         refused = outside.power_cycle(power)
         waits = {host: _patience_s(session, host, refused) for host in away}
-        ends = _recover(session, waits, allowed)
+        ends = _recover(session, waits, claim, allowed)
         for host in away:
             by: RecoveredBy = "bmc" if refused.get(host) == "" else "itself"
             reports[host] = _told(tried[host], ends[host], by=by)
@@ -143,6 +157,9 @@ def _fetch_back(
                 words = f"power {power[host]} through its BMC, after {_UP_S} s without an answer"
                 if refused[host]:
                     words = f"the BMC did not bring the power back: {refused[host]}"
+                reports[host] = replace(reports[host], notes=(*reports[host].notes, words))
+            elif obstacles.get(host):
+                words = f"its power was left alone: {obstacles[host]}"
                 reports[host] = replace(reports[host], notes=(*reports[host].notes, words))
         away = [host for host in away if refused.get(host) == "" and ends[host].state != "done"]
     return {
@@ -166,7 +183,9 @@ def _patience_s(session: Session, host: str, refused: Mapping[str, str]) -> int:
     return trial.return_s + (0 if refused.get(host) == "" else trial.confirm_s)
 
 
-def _recover(session: Session, wait_s: Mapping[str, int], allowed: Mapping[str, bool]) -> dict[str, Outcome]:
+def _recover(
+    session: Session, wait_s: Mapping[str, int], claim: Claim, allowed: Mapping[str, bool]
+) -> dict[str, Outcome]:
     """Waits for hosts to answer, and takes the trial back there."""
     outcomes = session.fleet.run(
         "recover.yml",
@@ -177,6 +196,7 @@ def _recover(session: Session, wait_s: Mapping[str, int], allowed: Mapping[str, 
                 "nodeprep_trial_wait_s": seconds,
                 "nodeprep_trial_return_s": session.policy(host).trial.return_s,
                 "nodeprep_trial_reboot": allowed[host],
+                "nodeprep_trial_owner": claim.owner(host),
             }
             for host, seconds in wait_s.items()
         },
@@ -186,13 +206,16 @@ def _recover(session: Session, wait_s: Mapping[str, int], allowed: Mapping[str, 
     return outcomes
 
 
-def _variables(session: Session, host: str, edit: Mapping[str, Any], reboot: bool) -> dict[str, Any]:
+def _variables(
+    session: Session, host: str, edit: Mapping[str, Any], claim: Claim, reboot: bool
+) -> dict[str, Any]:
     trial = session.policy(host).trial
     return {
         "nodeprep_kernel_args": dict(edit),
         "nodeprep_trial_reboot": reboot,
         "nodeprep_trial_return_s": trial.return_s,
         "nodeprep_trial_confirm_s": trial.confirm_s,
+        "nodeprep_trial_owner": claim.owner(host),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
@@ -20,6 +21,7 @@ from nodeprep.model.reading import Reading
 from nodeprep.model.spec import NodeSpec
 from nodeprep.profiles import SiteSettings, resolve, settings_from_variables
 from nodeprep.workflows.apply import Budget, apply
+from nodeprep.workflows.home import Home
 from nodeprep.workflows.session import Observed
 
 FACTS = Path(__file__).parents[2] / "cases" / "knobs" / "facts.json"
@@ -49,6 +51,8 @@ class FakeSession:
         self.records: list[tuple[str, str, str]] = []
         self.played: list[list[str]] = []
         self.hosts = tuple(after)
+        self.facts: dict[str, NodeFacts] = {}
+        self.home, self.run_id = Home(Path(tempfile.mkdtemp())), "r1"
         self.fleet = SimpleNamespace(run=self._run)
 
     def spec(self, facts: NodeFacts) -> NodeSpec:

@@ -17,11 +17,12 @@ from nodeprep.workflows.outside import NO_BMC_WARNING
 from nodeprep.workflows.trial import try_boot
 
 EDIT = {"present": ["iommu=off"], "absent": [], "replace": [], "accept_aer_loss": False}
+MINE = {"controller": "me@here", "run": "r1"}
 FINDING = {"what": "cpus", "before": "2 online", "now": "1 online"}
 
 
 def told(**kernel_args: Any) -> dict[str, Any]:
-    return {"kernel_args": {"trial_id": "t1", "needs_reboot": False, **kernel_args}}
+    return {"kernel_args": {"trial_id": "t1", "needs_reboot": False, "owner": MINE, **kernel_args}}
 
 
 class FakeSession:
@@ -85,8 +86,40 @@ class FakeOutside:
         return dict.fromkeys(methods, self.refuses)
 
 
+class FakeClaim:
+    """Of the run r1, which owns what it began."""
+
+    def begin(self) -> None:
+        pass
+
+    def owner(self, _host: str) -> dict[str, str]:
+        return MINE
+
+    def power_obstacle(self, _host: str, tried: Outcome) -> str:
+        owner = tried.data.get("kernel_args", {}).get("owner", {})
+        return "" if owner == MINE else "the trial is not this run's"
+
+
 def trial(session: FakeSession, outside: FakeOutside, **more: Any) -> TrialReport:
-    return try_boot(session, {"node1": EDIT}, outside, **more)["node1"]  # type: ignore[arg-type]
+    return try_boot(session, {"node1": EDIT}, outside, FakeClaim(), **more)["node1"]  # type: ignore[arg-type]
+
+
+def test_every_step_says_whose_it_is() -> None:
+    bad = told(verdict="bad", booted=True, findings=[FINDING], reboot_begun=True)
+    script = {"trial.yml": [("failed", bad)], "recover.yml": [("done", told(answered=True))]}
+    session = FakeSession(script)
+    trial(session, FakeOutside(bmc=True))
+    assert [variables["nodeprep_trial_owner"] for _, variables in session.played] == [MINE, MINE]
+
+
+def test_the_power_of_a_node_whose_trial_is_anothers_is_left_alone() -> None:
+    theirs = told(reboot_begun=True, owner={"controller": "alice@ctl1", "run": "r9"})
+    script = {"trial.yml": [("failed", theirs)], "recover.yml": [("unreachable", {}), ("unreachable", {})]}
+    outside = FakeOutside(bmc=True)
+    report = trial(FakeSession(script), outside)
+    assert report.state == "lost"
+    assert "its power was left alone: the trial is not this run's" in report.notes
+    assert not any(call.startswith("power") for call in outside.calls)
 
 
 def test_a_good_boot_is_permanent() -> None:
@@ -265,7 +298,8 @@ def test_a_power_cycle_that_met_the_firmware_is_followed_by_one_more() -> None:
 
 def test_where_nothing_had_to_be_tried_there_is_no_report() -> None:
     session = FakeSession({"trial.yml": [("done", told(trial_id=""))]})
-    assert try_boot(session, {"node1": EDIT}, FakeOutside(bmc=True)) == {}  # type: ignore[arg-type]
+    found = try_boot(session, {"node1": EDIT}, FakeOutside(bmc=True), FakeClaim())  # type: ignore[arg-type]
+    assert found == {}
 
 
 def test_evidence_that_the_node_could_not_read_is_no_evidence() -> None:

@@ -81,6 +81,28 @@ options:
     description: The reason, for whoever asks later. For O(state=abandoned).
     type: str
     default: ""
+  owner:
+    description:
+      - Who takes the step. While the trial of one controller is under way, the steps of another are refused.
+        Not given is somebody who does not say, and is refused too.
+    type: dict
+    suboptions:
+      controller:
+        description: User and machine, such as C(sre@ctl1).
+        type: str
+        required: true
+      run:
+        description: Id of the run there.
+        type: str
+        default: ""
+      takes_over:
+        description: Id of an earlier run of the same controller that is known to have ended.
+        type: str
+        default: ""
+      hold_s:
+        description: Seconds without a step after which the trial is anybody's; 60 to 86400.
+        type: int
+        default: 3600
   root:
     description: Root of the machine. Any folder other than C(/) is a simulated machine, which is only read.
     type: path
@@ -141,6 +163,12 @@ nodeprep:
             - Id of the trial. Without one under way, C(judged) and C(abandoned) give the id of the last one;
               empty when there was none.
           type: str
+        owner:
+          description: Whose trial it is, as C(controller), C(run), C(since), C(seen_at) and C(hold_s).
+          type: dict
+        held:
+          description: The step was refused, because the trial is somebody else's.
+          type: bool
         outcome:
           description:
             - C(committed), C(abandoned) or C(rolled back), of a trial that has ended. C(committed) and
@@ -211,8 +239,10 @@ from datetime import datetime, timezone
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.node import trial, trial_lock
+from ..module_utils.node import trial, trial_lock, trial_owner
+from ..module_utils.node.boot_loaders import Refusal
 from ..module_utils.node.kernel_cmdline import Edit
+from ..module_utils.node.trial_result import failure
 
 GENERIC = ("changed", "failed", "msg", "hint", "diff")
 
@@ -235,12 +265,21 @@ def main() -> None:
             "accept_aer_loss": {"type": "bool", "default": False},
             "settle_s": {"type": "float", "default": 60.0},
             "why": {"type": "str", "default": ""},
+            "owner": {
+                "type": "dict",
+                "options": {
+                    "controller": {"type": "str", "required": True},
+                    "run": {"type": "str", "default": ""},
+                    "takes_over": {"type": "str", "default": ""},
+                    "hold_s": {"type": "int", "default": 3600},
+                },
+            },
             "root": {"type": "path", "default": "/"},
         },
         supports_check_mode=True,
     )
     given = module.params
-    done = trial_lock.alone(given["root"], lambda: _step(given, module.check_mode))
+    done = _taken(given, module.check_mode)
     answer = {
         "changed": done["changed"],
         "diff": done["diff"],
@@ -251,7 +290,21 @@ def main() -> None:
     module.exit_json(msg=done["msg"], **answer)
 
 
-def _step(given, check_mode):
+def _taken(given, check_mode):
+    root = given["root"]
+    try:
+        caller = trial_owner.Caller.of(given["owner"])
+    except Refusal as problem:
+        return failure(problem)
+    return trial_lock.alone(
+        root,
+        lambda: trial_owner.step(
+            root, caller, lambda: _step(given, caller, check_mode), check_mode=check_mode
+        ),
+    )
+
+
+def _step(given, caller, check_mode):
     root, state = given["root"], given["state"]
     if state == "staged":
         edit = Edit(tuple(given["present"]), tuple(given["absent"]), tuple(given["replace"]))
@@ -261,6 +314,7 @@ def _step(given, check_mode):
             trial_id=given["trial_id"] or _new_id(),
             confirm_s=given["confirm_s"],
             gpu_ids=given["gpu_ids"],
+            owner=caller.claim(),
             check_mode=check_mode,
         )
     if state == "judged":
