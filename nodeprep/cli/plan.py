@@ -1,7 +1,8 @@
-"""`nodeprep plan`: desired against actual; exit 10 if anything differs."""
+"""`nodeprep plan`: desired against actual; exit 10 if anything differs (docs/adr/0040)."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from rich.markup import escape
@@ -11,6 +12,7 @@ from nodeprep.cli._output import Output
 from nodeprep.errors import ExitCode, worst
 from nodeprep.model.outputs import PlanList
 from nodeprep.model.plan import Change, Plan
+from nodeprep.workflows.plan import access_faults
 from nodeprep.workflows.plan import plan as run_plan
 from nodeprep.workflows.session import Request
 
@@ -26,7 +28,14 @@ def plan(
     with _command.session(asked, "plan", out) as session:
         plans = run_plan(session)
         run = session.run_document()
-    code = worst([*(exit_of_plan(each) for each in plans.values()), *map(_command.exit_of, run.hosts)])
+        faults = access_faults(session)
+    code = worst(
+        [
+            *map(_exit_of, plans.values()),
+            *map(_command.exit_of, run.hosts),
+            *([ExitCode.USAGE] if faults else []),
+        ]
+    )
     if len(run.hosts) == 1:
         out.document(next(iter(plans.values())) if plans else _command.lost_document(run, code))
     else:
@@ -34,11 +43,19 @@ def plan(
     for each in plans.values():
         show(each, out, everything=out.verbose)
     _command.explain_lost(run, out)
+    if faults:
+        hint = "apply does not start like this: a BMC is the way back from a boot that hangs"
+        out.error(faults.message, hint)
     return code
 
 
+def _exit_of(plan: Plan) -> ExitCode:
+    """Something that differs differs, whatever else cannot be read."""
+    return ExitCode.DRIFT if plan.with_status("change", "refused", "unsupported") else exit_of_plan(plan)
+
+
 def exit_of_plan(plan: Plan) -> ExitCode:
-    """What a plan alone means: unreadable is inconclusive, anything else that differs is drift."""
+    """What a node that should be as wanted by now has come to: unreadable is worse than different."""
     if plan.with_status("unknown"):
         return ExitCode.INCONCLUSIVE
     return ExitCode.OK if plan.in_desired_state else ExitCode.DRIFT
@@ -53,9 +70,11 @@ def show(plan: Plan, out: Output, *, everything: bool = False) -> None:
         return
     out.show(f"[bold]{escape(plan.host)}[/]{mark}: profile {plan.profile}")
     table = _command.table(("", "knob", "on", "now", "wanted", "why"))
-    for group in _alike(shown):
+    groups = _alike(shown)
+    notes = _notes(groups)
+    for group in groups:
         change = group[0]
-        words = change.why if not change.reason else f"{change.why}; {change.reason}"
+        words = _words(change, notes)
         table.add_row(
             f"[{_STYLE[change.status]}]{change.status}[/]",
             change.knob,
@@ -65,6 +84,8 @@ def show(plan: Plan, out: Output, *, everything: bool = False) -> None:
             escape(words),
         )
     out.show(table)
+    for number, reason in enumerate(notes, start=1):
+        out.show(f"  ({number}) {escape(reason)}")
     risks = sorted({(c.knob, risk) for c in shown if c.status == "change" for risk in c.risks})
     for knob, risk in risks:
         out.show(f"  [yellow]risk[/] of {knob}: {escape(risk)}")
@@ -79,6 +100,20 @@ def _alike(changes: Sequence[Change]) -> list[list[Change]]:
         key = (change.status, change.knob, change.old, change.new, change.why, change.reason)
         groups.setdefault(key, []).append(change)
     return list(groups.values())
+
+
+def _words(change: Change, notes: Sequence[str]) -> str:
+    """Why it is wanted; where that is out of reach, why it is."""
+    if not change.reason:
+        return change.why
+    reason = f"see ({notes.index(change.reason) + 1})" if change.reason in notes else change.reason
+    return f"{change.why}; {reason}" if change.status in ("ok", "change") else reason
+
+
+def _notes(groups: Sequence[Sequence[Change]]) -> list[str]:
+    """Reasons that several rows share, such as an NVML that hangs: they are told once, below the table."""
+    counted = Counter(group[0].reason for group in groups if group[0].reason)
+    return [reason for reason, times in counted.items() if times > 1]
 
 
 def _gpus(plan: Plan) -> set[str]:

@@ -13,15 +13,15 @@ from typing import Any
 from nodeprep.knobs._kernel_guards import write_obstacle
 from nodeprep.knobs._kernel_risks import guard, next_boot_risks, removal_risks, risks_of
 from nodeprep.knobs._knob import Knob
-from nodeprep.model.facts import NodeFacts
+from nodeprep.model.facts import NodeFacts, TrialBoot
 from nodeprep.model.plan import Change, ChangeStatus
 from nodeprep.model.spec import NodeSpec
 from nodeprep.node.kernel_cmdline import Argument, Edit, parse, parse_word
 
 _ASPM_OFF = "pcie_aspm=off"
 _NATIVE = "pcie_ports=native"
-_NO_TRIAL = "no trial boot under way"
-_PHASES = {"staged": "prepared", "armed": "armed or not judged good", "judged": "good and not permanent"}
+_NO_TRIAL = "no trial boot"
+_STANDING = {"staged": "prepared", "armed": "armed", "judged": "good, and not permanent"}
 
 
 def _plan(spec: NodeSpec, facts: NodeFacts) -> Iterator[Change]:
@@ -49,16 +49,16 @@ def _wanted(spec: NodeSpec) -> Iterator[_Wanted]:
     policy = spec.policy.kernel_args
     for word in policy.present:
         for argument in parse_word(word):
-            text = str(argument)
+            text = argument.word
             yield _Wanted(argument, Edit(present=(text,)), text, f"the policy asks for {text}")
     for word in policy.replace:
         for argument in parse_word(word):
-            text = str(argument)
+            text = argument.word
             why = f"the policy wants it as the only value of {argument.key}"
             yield _Wanted(argument, Edit(replace=(text,)), text, why)
     for word in policy.absent:
         for argument in parse_word(word):
-            text = str(argument)
+            text = argument.word
             why = f"the policy forbids {text}"
             yield _Wanted(argument, Edit(absent=(text,)), f"no {text}", why, banned=True)
 
@@ -73,12 +73,28 @@ def _unended_trial(facts: NodeFacts) -> Iterator[Change]:
         knob=KNOB.id,
         subject="node",
         status="unknown" if under_way is None else "change",
-        old="unreadable" if under_way is None else f"a trial boot is {_PHASES[under_way.phase]}",
+        old="unreadable" if under_way is None else _standing_of(under_way),
         new=_NO_TRIAL,
-        why="a trial boot is to be made permanent or given up",
-        reason=trial.detail if under_way is None else "",
+        why="apply makes it permanent when it is good, and gives it up when not",
+        reason=trial.detail if under_way is None else _begun(under_way),
         needs_reboot=under_way is not None and under_way.booted,
     )
+
+
+def _standing_of(trial: TrialBoot) -> str:
+    if trial.phase == "armed" and trial.outcome:
+        return "trial boot not good"
+    if trial.phase == "armed" and trial.booted:
+        return "trial boot running"
+    return f"trial boot {_STANDING[trial.phase]}"
+
+
+def _begun(trial: TrialBoot) -> str:
+    """Whose it is, and what was seen of it if it was not good."""
+    run = f", run {trial.run}" if trial.run else ""
+    owner = f"begun by {trial.controller}{run}, {trial.since}" if trial.controller else ""
+    bad = trial.outcome if trial.phase == "armed" else ""
+    return "; ".join(filter(None, [owner, bad]))
 
 
 def _compare(one: _Wanted, spec: NodeSpec, facts: NodeFacts) -> Change:
@@ -132,13 +148,13 @@ def _seen(one: _Wanted, cmdline: str) -> str:
     given = parse(cmdline)
     if one.edit.replace:
         key = one.argument.key
-        return ", ".join(str(each) for each in given if each.key == key) or f"no {key}"
+        return ", ".join(each.word for each in given if each.key == key) or f"no {key}"
     if one.banned:
-        return ", ".join(str(each) for each in given if each.matches(one.argument)) or one.new
+        return ", ".join(each.word for each in given if each.matches(one.argument)) or one.new
     count = given.count(one.argument)
-    name = str(one.argument)
+    name = one.argument.word
     times = f"no {name}" if count == 0 else name if count == 1 else f"{name} {count} times"
-    against = [str(each) for each in given if each.contradicts(one.argument) or each.overrides(one.argument)]
+    against = [each.word for each in given if each.contradicts(one.argument) or each.overrides(one.argument)]
     return times + (f", with {', '.join(against)}" if against else "")
 
 

@@ -45,6 +45,12 @@ class Argument:
     def __str__(self) -> str:
         return self.key if self.value is None else f"{self.key}={self.value}"
 
+    @property
+    def word(self) -> str:
+        """As one would type it: a value with blanks needs its quotes."""
+        blanks = any(character.isspace() for character in self.value or "")
+        return f'{self.key}="{self.value}"' if blanks else str(self)
+
     def matches(self, pattern: Argument) -> bool:
         """Whether this is what a pattern names; a pattern without a value names every value."""
         return self.key == pattern.key and pattern.value in (None, self.value)

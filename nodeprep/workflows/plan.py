@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nodeprep.errors import NodeprepError
+from nodeprep.errors import NodeprepError, PolicyError
 from nodeprep.knobs import build_plan
 from nodeprep.model.plan import Plan
+from nodeprep.workflows.outside import Outside
 from nodeprep.workflows.session import Session
 
 
@@ -21,3 +22,12 @@ def plan(session: Session, *, label: str = "before") -> Mapping[str, Plan]:
             continue
         session.save(f"plan/{host}.json", plans[host])
     return plans
+
+
+def access_faults(session: Session) -> PolicyError | None:
+    """What is wrong with the inventory's BMC access, which stops apply before it begins; None for nothing."""
+    try:
+        Outside.of(session.targets)
+    except PolicyError as error:
+        return error
+    return None

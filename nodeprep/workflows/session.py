@@ -6,6 +6,7 @@ import errno
 import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -73,7 +74,17 @@ class Session:
         self.run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{self.verb}-{secrets.token_hex(2)}"
         self.run_dir = (self.request.output or self.home.runs / self.run_id).absolute()
         _refuse_earlier_run(self.run_dir)
-        _make_folder(self.run_dir)
+        made = _make_folder(self.run_dir)
+        try:
+            return self._open()
+        except BaseException:
+            # What was refused before it began leaves no folder behind, for nothing could be read in it.
+            for folder in made:
+                with suppress(OSError):
+                    folder.rmdir()
+            raise
+
+    def _open(self) -> Session:
         self.fleet = Fleet(
             run_dir=self.run_dir,
             inventory=self.request.inventory,
@@ -133,6 +144,8 @@ class Session:
                 self.record(host, phase, parsed.state, error=parsed.error, hint=parsed.hint)
                 continue
             self.record(host, phase, "done")
+        if any(each.simulated for each in facts.values()):
+            self.ledger.describe(simulated=True)
         return Observed(facts=facts, failed=failed)
 
     def parse_facts(self, outcome: Outcome, *, label: str) -> NodeFacts | Outcome:
@@ -229,7 +242,9 @@ def _refuse_earlier_run(path: Path) -> None:
         )
 
 
-def _make_folder(path: Path) -> None:
+def _make_folder(path: Path) -> list[Path]:
+    """Makes the run folder; returns the folders that were not there before, the innermost first."""
+    made = [folder for folder in (path, *path.parents) if not folder.exists()]
     try:
         # Kernel logs and bug reports land here; on the nodes they were for root's eyes.
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -242,6 +257,7 @@ def _make_folder(path: Path) -> None:
             f"cannot write the run folder {path}: {why}",
             hint="name another folder with -o, or set NODEPREP_HOME",
         ) from error
+    return made
 
 
 def _say_nothing(_event: FleetEvent) -> None:

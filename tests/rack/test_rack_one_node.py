@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 from commands import Cli, Said
 
 from nodeprep.node import gpu_power
@@ -56,6 +57,24 @@ def test_plan_finds_the_power_limit_and_says_so_with_its_exit_code(planned: Said
         "gpu_power_boot", "gpu_power_limit", "gpu_power_limit",
     ]  # fmt: skip
     assert planned.document["simulated"] is True
+
+
+def test_the_run_of_a_simulated_rack_says_so(cli: Cli, planned: Said) -> None:
+    runs = [json.loads(path.read_text()) for path in (cli.home / "runs").glob("*-plan-*/run.json")]
+    assert runs
+    assert all(run["simulated"] for run in runs)
+
+
+def test_plan_tells_of_bmc_access_that_would_stop_apply(cli: Cli, tmp_path: Path) -> None:
+    rack = build_rack(tmp_path / "rack", nodes=1, gpus=1)
+    inventory = yaml.safe_load(rack.inventory.read_text())
+    (group,) = inventory.values()
+    group["hosts"]["node01"]["nodeprep_bmc"] = {"protocol": "ipmi", "adress": "10.0.0.7", "user": "admin"}
+    rack.inventory.write_text(yaml.safe_dump(inventory))
+    told = cli("plan", "-i", rack.inventory, "--json")
+    assert told.code == 2
+    assert told.document["schema"] == "nodeprep.plan/1"
+    assert "did you mean address?" in told.stderr
 
 
 def test_verify_rejects_a_node_before_apply(checked: Said) -> None:

@@ -58,3 +58,26 @@ def test_the_problems_of_all_hosts_are_told_at_once(tmp_path: Path) -> None:
     told = caught.value.message
     assert "nodeprep_policy.gpu.cout: unknown key [n1, n2]" in told
     assert "nodeprep_policy.bois: unknown key [n2]" in told
+
+
+def test_what_is_refused_before_it_begins_leaves_no_folder(tmp_path: Path) -> None:
+    inventory = tmp_path / "hosts.yml"
+    inventory.write_text("all: {hosts: {n1: {nodeprep_policy: {bois: {}}, ansible_connection: local}}}\n")
+    home = Home(tmp_path / "home")
+    for output in (None, tmp_path / "runs" / "mine"):
+        with (
+            pytest.raises(PolicyError),
+            Session(Request(inventory=inventory, output=output), "plan", home=home),
+        ):
+            pytest.fail("entered")
+    assert [path.name for path in tmp_path.iterdir()] == ["hosts.yml"]
+
+
+def test_a_folder_that_was_there_stays(tmp_path: Path) -> None:
+    inventory = tmp_path / "hosts.yml"
+    inventory.write_text("all: {hosts: {n1: {nodeprep_policy: {bois: {}}, ansible_connection: local}}}\n")
+    (tmp_path / "mine").mkdir()
+    request = Request(inventory=inventory, output=tmp_path / "mine")
+    with pytest.raises(PolicyError), Session(request, "plan", home=Home(tmp_path / "home")):
+        pytest.fail("entered")
+    assert (tmp_path / "mine").is_dir()
