@@ -22,6 +22,8 @@ PHASE = "trial"
 _RECOVER = "recover"
 # A node that is up answers within this time; one that hangs is then left to its BMC.
 _UP_S = 60
+# Drivers and services that are late are waited for, once.
+_SETTLE_S = 60
 # A power cycle that meets a node in its firmware only brings the trial's boot; the next one ends it.
 _CYCLES = 2
 _RESULTS = "kernel_args"
@@ -131,12 +133,13 @@ def _fetch_back(
     """Brings hosts back to their old arguments: over ssh where they answer, else by BMC or by waiting."""
     boots = {host: f"{MARKER}={_seen(outcome)['trial_id']}" for host, outcome in tried.items()}
     evidence = outside.evidence(boots)
-    ends = _recover(session, dict.fromkeys(tried, _UP_S), claim, allowed)
+    ends = _recover(session, tried, dict.fromkeys(tried, _UP_S), claim, allowed)
     # The dead-man of a slow node can fire while it is being cleared up: it comes back by itself.
     broken = [
         host for host in tried if ends[host].state == "unreachable" and _seen(ends[host]).get("answered")
     ]
-    ends |= _recover(session, {host: session.policy(host).trial.return_s for host in broken}, claim, allowed)
+    longer = {host: session.policy(host).trial.return_s for host in broken}
+    ends |= _recover(session, tried, longer, claim, allowed)
     reports = {host: _told(tried[host], ends[host], by="controller") for host in tried}
     away = [host for host in tried if _hangs(tried[host], ends[host])]
     # Again, for what they have said since, and before the power goes: afterwards chassis and console tell
@@ -149,7 +152,7 @@ def _fetch_back(
             _say(session, host, f"does not answer: power {method} through its BMC")
         refused = outside.power_cycle(power)
         waits = {host: _patience_s(session, host, refused) for host in away}
-        ends = _recover(session, waits, claim, allowed)
+        ends = _recover(session, tried, waits, claim, allowed)
         for host in away:
             by: RecoveredBy = "bmc" if refused.get(host) == "" else "itself"
             reports[host] = _told(tried[host], ends[host], by=by)
@@ -184,7 +187,11 @@ def _patience_s(session: Session, host: str, refused: Mapping[str, str]) -> int:
 
 
 def _recover(
-    session: Session, wait_s: Mapping[str, int], claim: Claim, allowed: Mapping[str, bool]
+    session: Session,
+    tried: Mapping[str, Outcome],
+    wait_s: Mapping[str, int],
+    claim: Claim,
+    allowed: Mapping[str, bool],
 ) -> dict[str, Outcome]:
     """Waits for hosts to answer, and takes the trial back there."""
     outcomes = session.fleet.run(
@@ -197,6 +204,8 @@ def _recover(
                 "nodeprep_trial_return_s": session.policy(host).trial.return_s,
                 "nodeprep_trial_reboot": allowed[host],
                 "nodeprep_trial_owner": claim.owner(host),
+                # What is late had its time when the boot was judged bad.
+                "nodeprep_trial_settle_s": 0 if _seen(tried[host]).get("verdict") == "bad" else _SETTLE_S,
             }
             for host, seconds in wait_s.items()
         },

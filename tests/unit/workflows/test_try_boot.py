@@ -159,6 +159,8 @@ def test_a_bad_boot_that_answers_is_rebooted_back_and_keeps_its_power() -> None:
     outside = FakeOutside(bmc=True)
     report = trial(session, outside)
     assert (report.state, report.recovered_by) == ("rolled_back", "controller")
+    # It was waited for in vain once.
+    assert session.played[-1][1]["nodeprep_trial_settle_s"] == 0
     assert [(one.what, one.before, one.now) for one in report.findings] == [("cpus", "2 online", "1 online")]
     assert outside.calls == ["mark", "evidence"]
 
