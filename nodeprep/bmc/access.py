@@ -21,12 +21,16 @@ class OutOfBand:
 
 
 def read_access(
-    variables: Mapping[str, Mapping[str, Any]], environment: Mapping[str, str] | None = None
+    variables: Mapping[str, Mapping[str, Any]],
+    environment: Mapping[str, str] | None = None,
+    *,
+    passwords: Mapping[str, str] | None = None,
 ) -> dict[str, OutOfBand]:
     """The ways around each host, from its inventory variables.
 
     Args:
         variables: By host: `nodeprep_bmc`, `nodeprep_bmc_password_file`, `nodeprep_console_log`.
+        passwords: By host, what the inventory itself holds.
         environment: Where NODEPREP_BMC_PASSWORD is looked for; by default this process's.
 
     Raises:
@@ -36,7 +40,7 @@ def read_access(
     ways: dict[str, OutOfBand] = {}
     problems: list[Problem] = []
     for host, own in variables.items():
-        bmc, of_bmc = read_target(host, own, env)
+        bmc, of_bmc = read_target(host, own, env, password=(passwords or {}).get(host))
         console, of_console = read_console_log(host, own)
         problems += [*of_bmc, *of_console]
         if bmc is not None and bmc.protocol != "ipmi":

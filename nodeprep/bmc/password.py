@@ -1,4 +1,4 @@
-"""The BMC's password: from the environment or from a file, and from nowhere else."""
+"""The BMC's password: from the environment, Ansible's vault or a file, and from nowhere else."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from nodeprep.errors import UsageError
 
 ENVIRONMENT = "NODEPREP_BMC_PASSWORD"
 FILE_VARIABLE = "nodeprep_bmc_password_file"
+VAULT_VARIABLE = "nodeprep_bmc_password"
 _LONGEST_FILE = 1024
 _FOR_OTHERS = stat.S_IROTH | stat.S_IWOTH
 
 
-def read_password(path: Path | None, environment: Mapping[str, str]) -> str:
-    """The password for one BMC. The environment, set for this one run, comes before the file.
+def read_password(path: Path | None, environment: Mapping[str, str], vaulted: str | None = None) -> str:
+    """The password for one BMC. The environment, set for this one run, comes before the others.
 
     Args:
         path: The file named in the inventory, if any; a newline at its end is not part of the password.
+        vaulted: What the inventory itself holds, opened; None for nothing.
 
     Raises:
         UsageError: There is none, or the file cannot be used. The text never holds what was read.
@@ -27,9 +29,12 @@ def read_password(path: Path | None, environment: Mapping[str, str]) -> str:
     given = environment.get(ENVIRONMENT, "")
     if given:
         return _usable(given, ENVIRONMENT)
+    if vaulted is not None:
+        return _usable(vaulted, VAULT_VARIABLE)
     if path is None:
         raise UsageError(
-            "the BMC's password is not given", hint=f"set {ENVIRONMENT}, or name a file in {FILE_VARIABLE}"
+            "the BMC's password is not given",
+            hint=f"{ENVIRONMENT}, a file named by {FILE_VARIABLE}, or {VAULT_VARIABLE} in Ansible's vault",
         )
     return _usable(_text(_bytes(path), path), str(path))
 

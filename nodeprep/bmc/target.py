@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from nodeprep.bmc.password import ENVIRONMENT, FILE_VARIABLE, read_password
+from nodeprep.bmc.password import ENVIRONMENT, FILE_VARIABLE, VAULT_VARIABLE, read_password
 from nodeprep.errors import Problem, UsageError
 
 VARIABLE = "nodeprep_bmc"
@@ -69,12 +69,17 @@ class BmcTarget:
 
 
 def read_target(
-    host: str, variables: Mapping[str, Any], environment: Mapping[str, str]
+    host: str,
+    variables: Mapping[str, Any],
+    environment: Mapping[str, str],
+    *,
+    password: str | None = None,
 ) -> tuple[BmcTarget | None, tuple[Problem, ...]]:
     """The BMC of a host; None when the inventory names none, or when there are problems.
 
     Args:
         variables: The host's inventory variables; {host} in an address or a path is the host's name.
+        password: What the inventory itself holds, opened.
     """
     if VARIABLE not in variables:
         return None, ()
@@ -95,7 +100,8 @@ def read_target(
         problems += user_problems(access["user"], protocol, f"{path}.user")
     trust, faults = read_trust(access, protocol, host, path)
     problems += faults
-    password, faults = _password(host, variables, protocol, environment)
+    given = password
+    password, faults = _password(host, variables, protocol, environment, given)
     problems += faults
     if problems:
         return None, tuple(problems)
@@ -172,7 +178,7 @@ def _unknown(access: Mapping[Any, Any], path: str) -> Iterator[Problem]:
         if key in _KEYS:
             continue
         if key == "password":
-            hint = f"a password does not belong in an inventory: {ENVIRONMENT} or {FILE_VARIABLE}"
+            hint = f"{ENVIRONMENT}, {FILE_VARIABLE}, or {VAULT_VARIABLE} in Ansible's vault"
         else:
             close = difflib.get_close_matches(str(key), _KEYS, n=1)
             hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(_KEYS)}"
@@ -221,16 +227,23 @@ def _digits(value: Any) -> str:
 
 
 def _password(
-    host: str, variables: Mapping[str, Any], protocol: Any, environment: Mapping[str, str]
+    host: str,
+    variables: Mapping[str, Any],
+    protocol: Any,
+    environment: Mapping[str, str],
+    given: str | None,
 ) -> tuple[str, tuple[Problem, ...]]:
     where = f"{host}.{FILE_VARIABLE}"
     named = None
+    if FILE_VARIABLE in variables and given is not None:
+        words = f"and {VAULT_VARIABLE} are both given"
+        return "", (Problem(where, words, "name one place for the password"),)
     if FILE_VARIABLE in variables:
         named, problems = absolute_path(variables[FILE_VARIABLE], host, where)
         if problems:
             return "", problems
     try:
-        password = read_password(named, environment)
+        password = read_password(named, environment, given)
     except UsageError as error:
         return "", (Problem(where if named else f"{host}.{VARIABLE}", error.message, error.hint),)
     if protocol != "redfish" and len(password.encode()) > _LONGEST_PASSWORD:

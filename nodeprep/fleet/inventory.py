@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,9 @@ _READ_HERE = (
     "nodeprep_policy",
     "nodeprep_profile",
 )
+# Never among the variables, which are shown and compared; see fleet/vault.py.
+VAULTED = "nodeprep_bmc_password"
+_REFERENCE = re.compile(r"\{\{\s*(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 _LOCAL = ("local", "ansible.builtin.local")
 _TIMEOUT_S = 120.0
 _UNMATCHED = re.compile(r"Could not match supplied host pattern, ignoring: (?P<pattern>\S+)")
@@ -40,11 +43,13 @@ class Target:
         variables: Its inventory variables that begin with "nodeprep_" and are plain values.
             Templates, vaulted values, connection variables and passwords stay with Ansible.
         local: The inventory says that the host is this machine, worked on without ssh.
+        secret: What the inventory has for nodeprep_bmc_password, perhaps still sealed; None for nothing.
     """
 
     host: str
     variables: Mapping[str, Any]
     local: bool = False
+    secret: Any = field(default=None, repr=False)
 
 
 def read_targets(inventory: Path | None, pattern: str | None) -> tuple[Target, ...]:
@@ -144,13 +149,21 @@ def _walk(data: Mapping[str, Any], group: str, seen: set[str]) -> Iterator[str]:
 
 
 def _target(host: str, variables: Mapping[str, Any]) -> Target:
-    return Target(host, _own(host, variables), local=variables.get("ansible_connection") in _LOCAL)
+    local = variables.get("ansible_connection") in _LOCAL
+    return Target(host, _own(host, variables), local=local, secret=_secret(variables))
+
+
+def _secret(variables: Mapping[str, Any]) -> Any:
+    """The BMC's password as it stands, through one reference as Ansible's manual has it."""
+    value = variables.get(VAULTED)
+    reference = _REFERENCE.fullmatch(value.strip()) if isinstance(value, str) else None
+    return value if reference is None else variables.get(reference["name"], value)
 
 
 def _own(host: str, variables: Mapping[str, Any]) -> dict[str, Any]:
     own: dict[str, Any] = {}
     for name, value in variables.items():
-        if not name.startswith(_PREFIX):
+        if not name.startswith(_PREFIX) or name == VAULTED:
             continue
         where = _not_literal(value, name)
         if not where:

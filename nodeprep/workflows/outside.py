@@ -19,7 +19,7 @@ from nodeprep.bmc import (
 )
 from nodeprep.bmc.target import VARIABLE as BMC_VARIABLE
 from nodeprep.errors import NodeprepError
-from nodeprep.fleet import Target
+from nodeprep.fleet import Target, bmc_passwords
 from nodeprep.model.reading import Reading
 from nodeprep.model.trial import TrialEvidence
 from nodeprep.workflows.session import Session
@@ -54,7 +54,10 @@ class Outside:
         Raises:
             PolicyError: Every fault of every host at once, a missing BMC password among them.
         """
-        return cls(read_access({target.host: target.variables for target in targets}))
+        hosts = {target.host: target for target in targets}
+        passwords = bmc_passwords(hosts.values())
+        variables = {host: target.variables for host, target in hosts.items()}
+        return cls(read_access(variables, passwords=passwords))
 
     def has_bmc(self, host: str) -> bool:
         """Whether the inventory names a BMC for a host."""
