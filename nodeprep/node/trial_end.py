@@ -135,7 +135,7 @@ def take_back(root: str, back_end: BootLoader, trial: Trial) -> Trial:
         ToolError, OSError, ValueError: The boot loader failed.
     """
     if trial.before_commit is not None:
-        back_end.restore(trial.before_commit)
+        back_end.restore(trial.before_commit, [trial.wanted()])
     now = back_end.default_entry().cmdline
     problems = left([trial.edit], trial.permanent, now)
     if problems:

@@ -7,6 +7,7 @@ from typing import List, Optional
 
 from . import boot, trial_end, trial_state
 from .boot_loaders import BootLoader, Refusal
+from .kernel_cmdline import Edit
 from .paths import read_text
 from .trial_result import PROBLEMS, Result, boot_loader, difference, failure, result
 from .trial_state import RestorePoint
@@ -62,7 +63,7 @@ def _restore(root: str, back_end: BootLoader, point: RestorePoint, ends: bool, c
     notes: List[str] = []
     after = before
     if not point.restored_boot:
-        back_end.restore(point.snapshot)
+        back_end.restore(point.snapshot, [Edit.from_dict(edit) for edit in point.edits])
         after = back_end.default_entry().cmdline
         left = trial_end.left(point.edits, point.permanent, after)
         if left:

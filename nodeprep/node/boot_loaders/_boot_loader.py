@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import Any, Dict, Optional, Sequence
 
-from ..kernel_cmdline import Edit, parse, words
+from ..kernel_cmdline import Edit, parse
 from ..paths import exists, is_real, under
 from . import _tools
 
@@ -139,8 +139,12 @@ class BootLoader:
         """All that `restore` needs to take back later commits; can be stored as JSON."""
         raise NotImplementedError
 
-    def restore(self, snapshot: Dict[str, Any]) -> None:
+    def restore(self, snapshot: Dict[str, Any], edits: Sequence[Edit] = ()) -> None:
         """Permanent arguments as at the snapshot; what others changed since is kept where possible.
+
+        Args:
+            snapshot: From before the commits that are taken back.
+            edits: Theirs, in their order. Back ends that keep their own share in a file of its own need none.
 
         Raises:
             Refusal: The snapshot is of another back end, or the result is not what it should be.
@@ -212,12 +216,3 @@ def difference(before: str, after: str) -> str:
     gone = [f"-{each}" for each in old if each not in new]
     come = [f"+{each}" for each in new if each not in old]
     return " ".join([*gone, *come]) or "the same arguments in other numbers"
-
-
-def undoing(then: str, now: str) -> Edit:
-    """The edit that leads back from the arguments of now to those of then."""
-    old, new = words(then), words(now)
-    return Edit(
-        present=tuple(word for word in old if word not in new),
-        absent=tuple(word for word in new if word not in old),
-    )

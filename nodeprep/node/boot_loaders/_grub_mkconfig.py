@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from .. import durable
 from ..kernel_cmdline import Edit, parse
@@ -102,7 +102,7 @@ class GrubMkconfig(BootLoader):
         """The settings as they are, and what the default entry gives the kernel."""
         return {"back_end": self.id, "cmdline": self.default_entry().cmdline, "settings": self._settings()}
 
-    def restore(self, snapshot: Dict[str, Any]) -> None:
+    def restore(self, snapshot: Dict[str, Any], _edits: Sequence[Edit] = ()) -> None:
         """Puts nodeprep's share of the settings back, and has grub.cfg generated where it must change.
 
         What others changed and never booted would become permanent with it: then it is refused, before

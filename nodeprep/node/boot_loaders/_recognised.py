@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Sequence
 
 from ..kernel_cmdline import Edit
 from ._boot_loader import BootLoader, Entry, Refusal
@@ -61,6 +61,6 @@ class Recognised(BootLoader):
         """Refuses."""
         raise self.refusal()
 
-    def restore(self, _snapshot: Dict[str, Any]) -> None:
+    def restore(self, _snapshot: Dict[str, Any], _edits: Sequence[Edit] = ()) -> None:
         """Refuses."""
         raise self.refusal()

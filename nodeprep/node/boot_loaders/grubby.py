@@ -12,24 +12,15 @@ Source: grubby-bls (update_args, update_bls_fragment), 10_linux and blscfg.c of 
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from .. import durable
 from ..kernel_cmdline import Edit, words
 from ..paths import exists, list_folder, read_text
 from . import _bls, _grub_cfg, _tools
 from ._bls import BlsEntry
-from ._boot_loader import (
-    TRIAL_TITLE,
-    BootLoader,
-    Entry,
-    Refusal,
-    difference,
-    kernel_release,
-    program,
-    same_arguments,
-    undoing,
-)
+from ._bls_loader import KERNELOPTS, BlsLoader, undone, without_variables
+from ._boot_loader import TRIAL_TITLE, Entry, Refusal, kernel_release, program, same_arguments
 from ._grub_cfg import GrubCfg
 from ._grub_next_entry import NextEntry, cannot_tell, must_be_possible
 from ._grub_script import expand, kernel_words, quote, tokens
@@ -39,20 +30,21 @@ _ENTRIES = "/boot/loader/entries"
 _CFG = "/boot/grub2/grub.cfg"
 _ENV = "/boot/grub2/grubenv"
 _EFI = "/boot/efi/EFI"
-_KERNEL_CMDLINE = "/etc/kernel/cmdline"
 _DEFAULT_GRUB = "/etc/default/grub"
 _KERNELOPTS = "kernelopts"
 _TRIAL_FILE = f"{_ENTRIES}/{_bls.TRIAL_NAME}.conf"
+_LINE = re.compile(r"^GRUB_CMDLINE_LINUX=(?P<quote>[\"']?)(?P<value>.*)(?P=quote)$", re.MULTILINE)
 _MACHINE_ID = re.compile(r"[0-9a-f]{32}")
 
 # grubby splits at spaces and puts words into regular expressions; blscfg expands variables first.
 _TOO_MUCH_FOR_GRUBBY = re.compile(r"[\s\"'\\$*^\[\]|]")
 
 
-class Grubby(BootLoader):
+class Grubby(BlsLoader):
     """grubby and BLS entries."""
 
     id = "grubby"
+    look = "grubby --info=DEFAULT"
 
     def __init__(self, root: str, run: Optional[_tools.Run] = None) -> None:
         super().__init__(root, run)
@@ -121,50 +113,6 @@ class Grubby(BootLoader):
         """Removes the entry's file."""
         self.disarm()
         durable.put(self.root, _TRIAL_FILE, None)
-
-    def commit(self, edit: Edit) -> None:
-        """Has grubby edit all entries, and keeps /etc/kernel/cmdline in step."""
-        self._must_be_writable()
-        self._must_be_of_this_machine()
-        before = self._default()
-        expected = edit.apply(self._cmdline(before))
-        backup = self._state()
-        try:
-            self._edit_entries(edit, before)
-            self._edit_kernel_cmdline(edit, before)
-            after = self.default_entry()
-            if not edit.satisfied(after.cmdline) or not same_arguments(after.cmdline, expected):
-                raise Refusal(
-                    f"grubby did not do what was asked: the default boot entry would have other arguments "
-                    f"({difference(expected, after.cmdline)})",
-                    "tuned or another tool may add arguments of its own: look at `grubby --info=DEFAULT`",
-                )
-        except BaseException:
-            self._put_back(backup)
-            raise
-
-    def snapshot(self) -> Dict[str, Any]:
-        """Arguments of every entry, and of kernels installed later."""
-        return {"back_end": self.id, "cmdline": self.default_entry().cmdline, **self._state()}
-
-    def restore(self, snapshot: Dict[str, Any]) -> None:
-        """Entries of then get their arguments back, kernels installed since the same difference."""
-        self._must_be_mine(snapshot)
-        self._must_be_writable()
-        now = self.default_entry().cmdline
-        undo = undoing(snapshot["cmdline"], now)
-        new = [entry for entry in _bls.read(self.root, _ENTRIES) if entry.path not in snapshot["entries"]]
-        grub = _with_line_of(durable.content(self.root, _DEFAULT_GRUB), snapshot["default_grub"])
-        self._put_back({**snapshot, "default_grub": grub})
-        for entry in new:
-            durable.put(self.root, entry.path, entry.with_options(undo.apply(entry.options)))
-        after = self.default_entry().cmdline
-        if not undo.satisfied(after):
-            raise Refusal(
-                f"the default boot entry does not have the arguments of the restore point "
-                f"({difference(snapshot['cmdline'], after)})",
-                "look at `grubby --info=DEFAULT`",
-            )
 
     def _default(self) -> BlsEntry:
         config = self._config()
@@ -235,52 +183,68 @@ class Grubby(BootLoader):
                 f"kernel-install add $(uname -r) /lib/modules/$(uname -r)/vmlinuz",
             )
 
-    def _edit_entries(self, edit: Edit, before: BlsEntry) -> None:
+    def _must_be_editable(self) -> None:
+        self._must_be_of_this_machine()
+
+    def _entries(self) -> List[BlsEntry]:
+        return _bls.read(self.root, _ENTRIES)
+
+    def _edit_all(self, edit: Edit) -> None:
+        """Has grubby edit all entries, and keeps /etc/kernel/cmdline in step."""
+        before = self._default()
         add, remove = _grubby_words(edit, self._cmdline(before))
         arguments = [f"--remove-args={' '.join(remove)}"] if remove else []
         arguments += [f"--args={' '.join(add)}"] if add else []
         if arguments:
             self._run(["grubby", "--update-kernel=ALL", *arguments])
-
-    def _edit_kernel_cmdline(self, edit: Edit, before: BlsEntry) -> None:
-        now = durable.content(self.root, _KERNEL_CMDLINE)
-        if now is None and "$" + _KERNELOPTS in before.options:
+        now = durable.content(self.root, self.kernel_cmdline)
+        if now is None and KERNELOPTS in before.options:
             return
         # Without this file a new kernel takes /proc/cmdline, where a trial's marker may stand.
-        base = (
-            now if now is not None else " ".join(w for w in before.options.split() if not w.startswith("$"))
-        )
-        durable.put(self.root, _KERNEL_CMDLINE, edit.apply(base.strip()) + "\n")
+        base = now if now is not None else without_variables(before.options)
+        durable.put(self.root, self.kernel_cmdline, edit.apply(base.strip()) + "\n")
 
     def _state(self) -> Dict[str, Any]:
-        entries = {entry.path: entry.options for entry in _bls.read(self.root, _ENTRIES)}
         return {
-            "entries": entries,
+            **super()._state(),
             _KERNELOPTS: self._next.environment().get(_KERNELOPTS),
-            "kernel_cmdline": durable.content(self.root, _KERNEL_CMDLINE),
             "default_grub": durable.content(self.root, _DEFAULT_GRUB),
         }
 
     def _put_back(self, state: Dict[str, Any]) -> None:
-        for entry in _bls.read(self.root, _ENTRIES):
-            options = state["entries"].get(entry.path)
-            if options is not None and options != entry.options:
-                durable.put(self.root, entry.path, entry.with_options(options))
+        super()._put_back(state)
         kernelopts = state[_KERNELOPTS]
         if self._next.environment().get(_KERNELOPTS) != kernelopts:
             self._next.write(
                 *(["unset", _KERNELOPTS] if kernelopts is None else ["set", f"kernelopts={kernelopts}"])
             )
-        for path, name in ((_KERNEL_CMDLINE, "kernel_cmdline"), (_DEFAULT_GRUB, "default_grub")):
-            if durable.content(self.root, path) != state[name]:
-                durable.put(self.root, path, state[name])
+        self._put(_DEFAULT_GRUB, state["default_grub"])
+
+    def _without_edits(
+        self, then: Dict[str, Any], now: Dict[str, Any], edits: Sequence[Edit]
+    ) -> Dict[str, Any]:
+        old, new = then[_KERNELOPTS], now[_KERNELOPTS]
+        return {
+            **super()._without_edits(then, now, edits),
+            _KERNELOPTS: new if old is None or new is None else undone(old, new, edits),
+            "default_grub": _line_without(then, now["default_grub"], edits),
+        }
 
 
-def _with_line_of(now: Optional[str], then: Optional[str]) -> Optional[str]:
-    """The settings of now with the line of arguments, which grubby edits, from those of then."""
-    line = re.compile(r"^GRUB_CMDLINE_LINUX=.*$", re.MULTILINE)
-    old = line.search(then or "")
-    return line.sub(lambda _: old.group() if old else "", now, count=1) if now and old else now
+def _line_without(then: Dict[str, Any], now: Optional[str], edits: Sequence[Edit]) -> Optional[str]:
+    """/etc/default/grub of now, whose line of arguments grubby edits too, without what it has made of it."""
+    old, new = (_LINE.search(text or "") for text in (then["default_grub"], now))
+    if now is None or old is None or new is None:
+        return now
+    cmdline, asked = then["cmdline"], []
+    for edit in edits:
+        add, remove = _grubby_words(edit, cmdline)
+        asked.append(Edit(present=tuple(add), absent=tuple(remove)))
+        cmdline = edit.apply(cmdline)
+    value = undone(old["value"], new["value"], asked)
+    quote_mark = new["quote"] or '"'
+    line = old.group() if value == old["value"] else f"GRUB_CMDLINE_LINUX={quote_mark}{value}{quote_mark}"
+    return now[: new.start()] + line + now[new.end() :]
 
 
 def _known(name: str, variables: Dict[str, str]) -> str:

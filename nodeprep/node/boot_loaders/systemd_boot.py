@@ -10,40 +10,32 @@ Source: systemd-boot(7), bootctl(1), kernel-install(8), The Boot Loader Interfac
 from __future__ import annotations
 
 import fnmatch
+import json
 import re
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Sequence
 
 from .. import durable
 from ..kernel_cmdline import Edit, words
 from ..paths import exists, read_text
 from . import _bls, _efi_variables
 from ._bls import BlsEntry
-from ._boot_loader import (
-    TRIAL_TITLE,
-    BootLoader,
-    Entry,
-    Refusal,
-    difference,
-    kernel_release,
-    program,
-    same_arguments,
-    undoing,
-)
+from ._bls_loader import BlsLoader, undone
+from ._boot_loader import TRIAL_TITLE, Entry, Refusal, kernel_release, program
 from ._grub_next_entry import must_be_possible
 
 # In the order of bootctl; the extended boot partition is mounted at /boot.
 _PARTITIONS = ("/efi", "/boot", "/boot/efi")
-_KERNEL_CMDLINE = "/etc/kernel/cmdline"
 _KERNELSTUB = "/etc/kernelstub/configuration"
 _TRIAL = f"{_bls.TRIAL_NAME}.conf"
 _ONE_SHOT = "LoaderEntryOneShot"
 _CAN_ONE_SHOT = 1 << 3
 
 
-class SystemdBoot(BootLoader):
+class SystemdBoot(BlsLoader):
     """systemd-boot with type 1 entries."""
 
     id = "systemd_boot"
+    look = "bootctl list"
 
     @classmethod
     def recognise(cls, root: str) -> str:
@@ -123,49 +115,8 @@ class SystemdBoot(BootLoader):
         if path:
             durable.put(self.root, path, None)
 
-    def commit(self, edit: Edit) -> None:
-        """Edits every entry and /etc/kernel/cmdline, or has kernelstub do it."""
-        self._must_be_writable()
+    def _must_be_editable(self) -> None:
         must_be_possible(self.one_shot_obstacle())
-        before = self.default_entry()
-        expected = edit.apply(before.cmdline)
-        backup = self._state()
-        try:
-            if program(self.root, "kernelstub"):
-                self._edit_with_kernelstub(edit, before.cmdline)
-            else:
-                self._edit_files(edit, before.cmdline)
-            after = self.default_entry()
-            if not edit.satisfied(after.cmdline) or not same_arguments(after.cmdline, expected):
-                raise Refusal(
-                    f"the default boot entry would have other arguments than asked for "
-                    f"({difference(expected, after.cmdline)})",
-                    "another tool writes the boot entries of this node; look at `bootctl list`",
-                )
-        except BaseException:
-            self._put_back(backup)
-            raise
-
-    def snapshot(self) -> Dict[str, Any]:
-        """Arguments of every entry, and of kernels installed later."""
-        return {"back_end": self.id, "cmdline": self.default_entry().cmdline, **self._state()}
-
-    def restore(self, snapshot: Dict[str, Any]) -> None:
-        """Entries of then get their arguments back, kernels installed since the same difference."""
-        self._must_be_mine(snapshot)
-        self._must_be_writable()
-        undo = undoing(snapshot["cmdline"], self.default_entry().cmdline)
-        new = [entry for entry in self._entries() if entry.path not in snapshot["entries"]]
-        self._put_back(snapshot)
-        for entry in new:
-            durable.put(self.root, entry.path, entry.with_options(undo.apply(entry.options)))
-        after = self.default_entry().cmdline
-        if not undo.satisfied(after):
-            raise Refusal(
-                f"the default boot entry does not have the arguments of the restore point "
-                f"({difference(snapshot['cmdline'], after)})",
-                "look at `bootctl list`",
-            )
 
     def _default(self) -> BlsEntry:
         entries = _bls.systemd_order(self._entries())
@@ -197,15 +148,20 @@ class SystemdBoot(BootLoader):
         places = (f"{partition}/loader/entries/{_TRIAL}" for partition in _PARTITIONS)
         return next((path for path in places if exists(self.root, path)), "")
 
-    def _edit_files(self, edit: Edit, cmdline: str) -> None:
+    def _edit_all(self, edit: Edit) -> None:
+        """Edits every entry and /etc/kernel/cmdline, or has kernelstub do it."""
+        cmdline = self.default_entry().cmdline
+        if program(self.root, "kernelstub"):
+            self._edit_with_kernelstub(edit, cmdline)
+            return
         for entry in self._entries():
             new = edit.apply(entry.options)
             if new != entry.options:
                 durable.put(self.root, entry.path, entry.with_options(new))
         # Without this file a new kernel takes /proc/cmdline, where a trial's marker may stand.
-        base = durable.content(self.root, _KERNEL_CMDLINE)
+        base = durable.content(self.root, self.kernel_cmdline)
         text = edit.apply((cmdline if base is None else base).strip())
-        durable.put(self.root, _KERNEL_CMDLINE, text + "\n")
+        durable.put(self.root, self.kernel_cmdline, text + "\n")
 
     def _edit_with_kernelstub(self, edit: Edit, cmdline: str) -> None:
         old, new = words(cmdline), words(edit.apply(cmdline))
@@ -217,19 +173,34 @@ class SystemdBoot(BootLoader):
                 self._run(["kernelstub", option, " ".join(changed)])
 
     def _state(self) -> Dict[str, Any]:
-        return {
-            "entries": {entry.path: entry.options for entry in self._entries()},
-            "files": {path: durable.content(self.root, path) for path in (_KERNEL_CMDLINE, _KERNELSTUB)},
-        }
+        return {**super()._state(), "kernelstub": durable.content(self.root, _KERNELSTUB)}
 
     def _put_back(self, state: Dict[str, Any]) -> None:
-        for entry in self._entries():
-            options = state["entries"].get(entry.path)
-            if options is not None and options != entry.options:
-                durable.put(self.root, entry.path, entry.with_options(options))
-        for path, text in state["files"].items():
-            if durable.content(self.root, path) != text:
-                durable.put(self.root, path, text)
+        super()._put_back(state)
+        self._put(_KERNELSTUB, state["kernelstub"])
+
+    def _without_edits(
+        self, then: Dict[str, Any], now: Dict[str, Any], edits: Sequence[Edit]
+    ) -> Dict[str, Any]:
+        kernelstub = _kernelstub_without(then["kernelstub"], now["kernelstub"], edits)
+        return {**super()._without_edits(then, now, edits), "kernelstub": kernelstub}
+
+
+def _kernelstub_without(then: Optional[str], now: Optional[str], edits: Sequence[Edit]) -> Optional[str]:
+    """The file of kernelstub as it is now, without what the edits have made of its user options.
+
+    Raises:
+        ValueError: It is not what kernelstub writes.
+    """
+    if then is None or now is None:
+        return now
+    before, after = json.loads(then), json.loads(now)
+    try:
+        options = [" ".join(each["user"]["kernel_options"]) for each in (before, after)]
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{_KERNELSTUB} has no list of user.kernel_options") from error
+    after["user"]["kernel_options"] = undone(options[0], options[1], edits).split()
+    return then if after == before else json.dumps(after, indent=2) + "\n"
 
 
 def _trial_beside(entry: BlsEntry) -> str:

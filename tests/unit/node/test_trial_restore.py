@@ -115,7 +115,7 @@ def test_a_new_change_after_a_restore_has_a_restore_point_of_its_own(node: Node)
 def test_what_does_not_go_back_is_named(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     node.apply(MORE)
     node.boot()
-    monkeypatch.setattr(node.loader, "restore", lambda _snapshot: None)
+    monkeypatch.setattr(node.loader, "restore", lambda _snapshot, _edits: None)
     restored = node.restore()
     assert restored["failed"]
     assert "nosmt is still there" in restored["msg"]

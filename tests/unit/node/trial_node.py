@@ -7,7 +7,7 @@ generated from it, and what a kernel installed later gets), so a commit can be b
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +78,7 @@ class Files(BootLoader):
     def snapshot(self) -> dict[str, Any]:
         return {"back_end": self.id, "config": self._read(_CONFIG)}
 
-    def restore(self, snapshot: dict[str, Any]) -> None:
+    def restore(self, snapshot: dict[str, Any], edits: Sequence[Edit] = ()) -> None:
         self._must_be_mine(snapshot)
         if self.refuses == "restore":
             raise OSError(28, "No space left on device", _CONFIG)

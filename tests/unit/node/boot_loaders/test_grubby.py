@@ -73,7 +73,7 @@ def test_kernels_installed_later_take_the_arguments(tmp_path: Path) -> None:
 def test_what_grubby_does_not_do_is_taken_back(node: BlsNode) -> None:
     before = (node.entries(), node.environment())
     node.careless = True
-    with pytest.raises(Refusal, match=r"grubby did not do what was asked.*iommu=pt"):
+    with pytest.raises(Refusal, match=r"other arguments than asked for .*iommu=pt"):
         loader(node).commit(EDIT)
     assert (node.entries(), node.environment()) == before
 
@@ -111,11 +111,51 @@ def test_restore(node: BlsNode) -> None:
     before = (node.entries(), node.environment(), loader(node).default_entry())
     files = {path: (node.root / path).exists() for path in (KERNEL_CMDLINE, "etc/default/grub")}
     snapshot = loader(node).snapshot()
+    second = Edit(absent=("iommu",), present=("nosmt",))
     loader(node).commit(EDIT)
-    loader(node).commit(Edit(absent=("iommu",), present=("nosmt",)))
-    loader(node).restore(snapshot)
+    loader(node).commit(second)
+    loader(node).restore(snapshot, [EDIT, second])
     assert (node.entries(), node.environment(), loader(node).default_entry()) == before
     assert {path: (node.root / path).exists() for path in files} == files
+
+
+def test_restore_leaves_what_others_have_done_since(node: BlsNode) -> None:
+    before = loader(node).default_entry().cmdline
+    snapshot = loader(node).snapshot()
+    loader(node).commit(EDIT)
+    node.run(["grubby", "--update-kernel=ALL", "--args=audit=1", "--remove-args=rhgb"], 10)
+    loader(node).restore(snapshot, [EDIT])
+    after = loader(node).default_entry().cmdline.split()
+    # Theirs stays, what nodeprep added is gone, and what it took away is back.
+    wanted = [word for word in before.split() if word != "rhgb"]
+    assert sorted(after) == sorted([*wanted, "audit=1"]), after
+    assert (
+        "iommu=pt" not in (node.root / KERNEL_CMDLINE).read_text()
+        if (node.root / KERNEL_CMDLINE).exists()
+        else True
+    )
+
+
+def test_restore_leaves_others_words_for_later_kernels(tmp_path: Path) -> None:
+    node = BlsNode(tmp_path, "rhel9_4")
+    path, defaults = node.root / KERNEL_CMDLINE, node.root / "etc/default/grub"
+    path.unlink(missing_ok=True)
+    text = 'GRUB_TIMEOUT={}\nGRUB_CMDLINE_LINUX="{}"\nGRUB_DISABLE_RECOVERY="true"\n'
+    defaults.write_text(text.format(5, "crashkernel=1G rhgb"))
+    snapshot = loader(node).snapshot()
+    loader(node).commit(EDIT)
+    # As the real grubby leaves the line: all values of a key that it adds one of.
+    made = "rhgb console=ttyS0 iommu=pt console=tty0"
+    defaults.write_text(text.format(9, made))
+    loader(node).restore(snapshot, [EDIT])
+    assert defaults.read_text() == text.format(9, "crashkernel=1G rhgb")
+    assert not path.exists()
+    loader(node).commit(EDIT)
+    defaults.write_text(text.format(9, f"{made} audit=1"))
+    path.write_text(path.read_text().strip() + " audit=1\n")
+    loader(node).restore(snapshot, [EDIT])
+    assert "iommu" not in path.read_text() + defaults.read_text()
+    assert path.read_text().count("audit=1") == defaults.read_text().count("audit=1") == 1
 
 
 def test_restore_reaches_a_kernel_installed_since(tmp_path: Path) -> None:
@@ -127,7 +167,7 @@ def test_restore_reaches_a_kernel_installed_since(tmp_path: Path) -> None:
     new = old.with_name(old.name.replace("427.13.1", "427.20.1"))
     new.write_text(old.read_text().replace("427.13.1", "427.20.1"))
     assert loader(node).default_entry().kernel_release == "5.14.0-427.20.1.el9_4.x86_64"
-    loader(node).restore(snapshot)
+    loader(node).restore(snapshot, [EDIT])
     assert sorted(loader(node).default_entry().cmdline.split()) == sorted(before.split())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -36,8 +37,42 @@ def test_a_commit_and_its_way_back(node: BlsNode) -> None:
     after = loader(node).default_entry().cmdline
     assert EDIT.satisfied(after)
     assert sorted(after.split()) == sorted(EDIT.apply(before[1].cmdline).split())
-    loader(node).restore(snapshot)
+    loader(node).restore(snapshot, [EDIT])
     assert (node.entries(), loader(node).default_entry()) == before
+
+
+def test_restore_leaves_what_others_have_done_since(node: BlsNode) -> None:
+    before = loader(node).default_entry().cmdline
+    snapshot = loader(node).snapshot()
+    loader(node).commit(EDIT)
+    for path in node.root.glob("**/loader/entries/*.conf"):
+        path.write_text(path.read_text().rstrip() + " audit=1\n")
+    loader(node).restore(snapshot, [EDIT])
+    assert sorted(loader(node).default_entry().cmdline.split()) == sorted([*before.split(), "audit=1"])
+
+
+def test_kernelstubs_own_list_loses_what_nodeprep_added(tmp_path: Path) -> None:
+    node = BlsNode(tmp_path, "pop_os")
+    path = node.root / "etc/kernelstub/configuration"
+    path.parent.mkdir(parents=True, exist_ok=True)
+
+    def write(*options: str) -> None:
+        path.write_text(json.dumps({"user": {"kernel_options": list(options), "esp_path": "/boot/efi"}}))
+
+    write("quiet", "splash")
+    first = path.read_text()
+    snapshot = loader(node).snapshot()
+    loader(node).commit(EDIT)
+    write("splash", "iommu=pt")
+    loader(node).restore(snapshot, [EDIT])
+    assert path.read_text() == first
+    loader(node).commit(EDIT)
+    write("splash", "iommu=pt", "audit=1")
+    loader(node).restore(snapshot, [EDIT])
+    assert json.loads(path.read_text())["user"] == {
+        "kernel_options": ["splash", "audit=1", "quiet"],
+        "esp_path": "/boot/efi",
+    }
 
 
 def test_every_entry_and_later_kernels_are_reached(tmp_path: Path) -> None:
@@ -57,7 +92,7 @@ def test_later_kernels_do_not_take_the_running_arguments(tmp_path: Path) -> None
     text = (node.root / "etc/kernel/cmdline").read_text()
     assert EDIT.satisfied(text)
     assert "nodeprep.trial" not in text
-    loader(node).restore(snapshot)
+    loader(node).restore(snapshot, [EDIT])
     assert not (node.root / "etc/kernel/cmdline").exists()
 
 
