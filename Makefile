@@ -33,7 +33,7 @@ test-torch: $(SETUP)  ## the tests that need torch; installs it (large) when it 
 METAL_HOST = missing=$$($(BIN)/python -m nodeprep.sim.vm missing) && { [ -z "$$missing" ] || \
 	{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; }; }
 
-test-metal: $(SETUP)  ## good arguments and two bad ones on virtual machines; a Debian machine and root
+test-metal: $(SETUP)  ## good arguments and five bad ones on virtual machines; a Debian machine and root
 	$(METAL_HOST)
 	$(BIN)/python -m pytest -n 2 -m metal
 

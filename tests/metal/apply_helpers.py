@@ -156,12 +156,25 @@ class Site:
         places = ["-i", inventory, "--policy", str(policy), "-o", str(self.folder)]
         return [program, verb, "-b", *([] if verb in _ONLY_LOOK else ["--yes"]), *places, "--json"]
 
-    def run(self, verb: str, words: Sequence[str] | None = None, **more: Any) -> Done:
-        """Runs a command of nodeprep to its end; see `command`."""
+    def run(
+        self, verb: str, words: Sequence[str] | None = None, *, home: Path | None = None, **more: Any
+    ) -> Done:
+        """Runs a command of nodeprep to its end; see `command`.
+
+        Args:
+            home: NODEPREP_HOME of another controller.
+        """
         command = self.command(verb, words, **more)
+        environment = os.environ if home is None else {**os.environ, "NODEPREP_HOME": str(home)}
         began = time.monotonic()
         done = subprocess.run(
-            command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=3600, check=False
+            command,
+            env=environment,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=3600,
+            check=False,
         )
         seconds = time.monotonic() - began
         assert done.stdout, f"no document, exit code {done.returncode}: {done.stderr}"

@@ -19,8 +19,8 @@ from apply_helpers import CONFIRM_S, DEADLINE_S, SLOW, Nodes, Site, look
 from nodeprep.sim.vm import Hardware
 
 ITSELF, CONTROLLER, BMC = "itself", "controller", "bmc"
-# The judgement waits a minute for what is late, and its steps take long where a processor is emulated. Where it
-# is to be what ends the boot, the dead-man gives it time.
+# The judgement waits a minute for what is late, and its steps take long where a processor is emulated. Where
+# it is to be what ends the boot, the dead-man gives it time.
 JUDGED_S = max(CONFIRM_S, 300)
 # On a slow computer a deadline runs out, and the next in line comes first.
 LATER = {CONTROLLER: (ITSELF, BMC), ITSELF: (BMC,), BMC: ()}
@@ -63,7 +63,7 @@ CASES = (
     bad("module_blacklist=virtio_blk", ITSELF, "does not exist"),
     bad("break=premount", ITSELF, "Spawning shell within the initramfs"),
     # It comes up, and something is missing: it is judged, and rebooted.
-    bad("maxcpus=1", CONTROLLER, "cpus: 2 online, now 1 online"),
+    bad("maxcpus=1", CONTROLLER, "cpus: 2 online, now 1 online", mark=SMOKE),
     bad("nosmp", CONTROLLER, "cpus: 2 online, now 1 online"),
     bad("mem=300M", CONTROLLER, "memory_bytes: "),
     bad("acpi=off", CONTROLLER, "cpus|aer|nics"),
@@ -72,13 +72,13 @@ CASES = (
     # It comes up without a way in.
     bad("systemd.unit=emergency.target", ITSELF, "emergency|Emergency"),
     bad("systemd.unit=rescue.target", ITSELF, "rescue|Rescue"),
-    bad("systemd.mask=systemd-networkd.service", BMC, "login:", confirm_s=3600),
+    bad("systemd.mask=systemd-networkd.service", BMC, "login:", confirm_s=3600, mark=SMOKE),
     bad("module_blacklist=virtio_net", ITSELF, "virtio_net"),
     bad("systemd.mask=ssh.service systemd.mask=ssh.socket", ITSELF, "login:"),
     # Root is read-only: ssh answers, and no module of Ansible runs.
     bad("systemd.mask=systemd-remount-fs.service", BMC, "Look whether it is good: ", confirm_s=3600),
     # Nothing on the node helps: no systemd, or no power.
-    bad("init=/bin/sh", BMC, "#"),
+    bad("init=/bin/sh", BMC, "#", mark=SMOKE),
     bad("systemd.unit=poweroff.target", BMC, "chassis .*off"),
     # Megabytes on the console: what the kernel said first is lost, so nothing vouches for the boot.
     bad("dyndbg=+p ignore_loglevel", CONTROLLER, "overwritten|unreadable|unknown"),

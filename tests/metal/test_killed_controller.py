@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from apply_helpers import CONFIRM_S, SLOW, Site, look, site
@@ -56,6 +58,26 @@ def test_the_next_apply_finishes_what_a_killed_one_began(node: Site, step: str, 
         assert SLOW, done.told()
         assert (done.trial["state"], done.trial["recovered_by"]) == ("rolled_back", "itself"), done.told()
         assert now.running == now.permanent == before.permanent
+
+
+@FULL
+def test_another_controller_leaves_a_trial_to_its_owner(node: Site, tmp_path: Path) -> None:
+    before = look(node.vm)
+    word = "metal.owner=1"
+    node.kill_at("one_shot", [word])
+    # The killed controller's step ends by itself.
+    time.sleep(20)
+    then = look(node.vm)
+    for verb in ("apply", "rollback"):
+        refused = node.run(verb, ["metal.other=1"], home=tmp_path)
+        assert refused.code == 11
+        assert refused.document["state"] == "failed"
+        assert "a trial boot is under way, begun by " in refused.document["error"], refused.document
+        assert "anybody may go on in " in refused.document["hint"]
+    assert look(node.vm) == then
+    # Its own controller's next run goes on.
+    assert node.run("apply", [word]).trial["state"] == "permanent"
+    assert look(node.vm).permanent == f"{before.permanent} {word}"
 
 
 @FULL

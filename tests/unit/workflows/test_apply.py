@@ -16,7 +16,7 @@ import pytest
 from nodeprep.fleet import Outcome, Target
 from nodeprep.knobs import build_plan
 from nodeprep.model.codec import decode
-from nodeprep.model.facts import NodeFacts
+from nodeprep.model.facts import NodeFacts, TrialBoot
 from nodeprep.model.reading import Reading
 from nodeprep.model.spec import NodeSpec
 from nodeprep.profiles import SiteSettings, resolve, settings_from_variables
@@ -77,6 +77,18 @@ class FakeSession:
         hosts = [target.host for target in targets]
         self.played.append(hosts)
         return {host: self.outcomes.get(host, Outcome(host, "done", {}, "", "")) for host in hosts}
+
+
+def test_a_node_on_which_another_controller_tries_something_is_left_alone() -> None:
+    session = FakeSession({"n1": node("n1", 600.0), "n2": node("n2", 600.0)}, {})
+    theirs = TrialBoot(
+        id="t1", phase="armed", cmdline="", booted=False, staged_at="", controller="alice@ctl1", held_s=60
+    )
+    facts = node("n1", 700.0)
+    session.facts["n1"] = replace(facts, boot_loader=replace(facts.boot_loader, trial=Reading.ok(theirs)))
+    assert run(session) == {"n1": "failed", "n2": "applied"}
+    assert session.played == [["n2"]]
+    assert ("n1", "apply", "failed") in session.records
 
 
 def run(session: FakeSession, budget: Budget = Budget()) -> dict[str, str]:  # noqa: B008
