@@ -8,6 +8,7 @@ from typing import Any
 from nodeprep.fleet import Outcome
 from nodeprep.model.facts import NodeFacts
 from nodeprep.model.outputs import Rollback
+from nodeprep.workflows.bios_back import BiosBack
 from nodeprep.workflows.session import Session
 from nodeprep.workflows.trial import may_reboot
 
@@ -22,6 +23,8 @@ def rollback(session: Session, *, reboot: bool = True) -> Mapping[str, Rollback]
     """
     observed = session.observe(session.hosts, label="before")
     hosts = list(observed.facts)
+    bios = BiosBack(session, hosts, reboot=reboot)
+    bios.stage()
     outcomes = session.fleet.run(
         "rollback.yml",
         session.pick(hosts),
@@ -36,9 +39,13 @@ def rollback(session: Session, *, reboot: bool = True) -> Mapping[str, Rollback]
     )
     for host, outcome in outcomes.items():
         session.record(host, PHASE, outcome.state, error=outcome.error, hint=outcome.hint)
+    bios.finish()
     through = [host for host, outcome in outcomes.items() if outcome.state == "done"]
     after = session.observe(through, label="after", phase="verify").facts if through else {}
-    return {host: _told(outcome, observed.facts[host], after.get(host)) for host, outcome in outcomes.items()}
+    return {
+        host: bios.on(_told(outcome, observed.facts[host], after.get(host)))
+        for host, outcome in outcomes.items()
+    }
 
 
 def _told(outcome: Outcome, before: NodeFacts, after: NodeFacts | None) -> Rollback:
