@@ -29,6 +29,10 @@ _VENDORS: tuple[tuple[str, str], ...] = (
     ("inspur", r"inspur|ieit"),
     ("zt", r"\bzt\s?systems"),
     ("wiwynn", r"wiwynn"),
+    ("cisco", r"\bcisco\b"),
+    ("fujitsu", r"fujitsu|fsas"),
+    ("asrock", r"asrock"),
+    ("huawei", r"huawei|xfusion"),
     ("ami", r"\bami\b|american megatrends|megarac"),
     ("openbmc", r"openbmc"),
 )

@@ -42,7 +42,8 @@ class Logs:
         self._lower = {uri.lower(): uri for uri in self._logs}
         self._last_id = 0
         self.main = next(
-            (uri for name in _OF_HARDWARE for uri in self._logs if uri.lower().split("/")[-2] == name), ""
+            (uri for name in _OF_HARDWARE for uri in self._logs if uri.lower().endswith(f"/{name}/entries")),
+            "",
         )
 
     def add(self, text: str, *, severity: str = "OK", log: str = "", **more: Any) -> None:

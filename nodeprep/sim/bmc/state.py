@@ -96,7 +96,8 @@ class State:
         """The ETag of a resource, as the resource itself holds it; empty when it has none."""
         body = self.dump.body(uri)
         own = body.get("@odata.etag")
-        own = own if isinstance(own, str) else ""
+        # A damaged dump may hold what no header can carry.
+        own = own if isinstance(own, str) and own.isascii() and own.isprintable() else ""
         version = 0
         if uri == self.settings_uri:
             version = self.settings.changes
