@@ -30,12 +30,12 @@ from nodeprep.bmc.target import BmcTarget
 from nodeprep.errors import DocumentError, Inconclusive, NodeprepError, UsageError
 from nodeprep.fleet import Ledger
 from nodeprep.model.bios import BiosApplication, BiosOutcome, BiosPlan, BiosValue
+from nodeprep.model.bios_restore import RestorePoint
 from nodeprep.model.codec import encode_pretty
 from nodeprep.model.run import Run
 from nodeprep.workflows.bios import Connect, NoBios, is_simulated, look, plan_of, readable
 from nodeprep.workflows.bios_restore import (
     FILE,
-    RestorePoint,
     RestoreStore,
     continued,
     read_restore_point,
