@@ -17,14 +17,20 @@ _HINT = "name its BMC in the inventory (nodeprep_bmc, protocol redfish), or waiv
 def evaluate(context: Context) -> Iterator[CheckResult]:
     """One result a knob that is asked for: its present value, not what is staged for the next reset.
 
+    It has to be so before the load and after it.
+
     Its effect on the running node is judged elsewhere: aspm_off, iommu, pcie_link_speed_load.
     """
     asked = context.spec.policy.bios.asked()
     if not asked:
         yield CHECK.result("SKIPPED", "node", "the policy asks for no BIOS knob")
         return
+    policy, after = context.spec.policy, context.after
     for name, wanted in asked.items():
-        yield CHECK.on(name, "facts.before#/bios", _judge, context.before, context.spec.policy, name, wanted)
+        result = CHECK.on(name, "facts.before#/bios", _judge, context.before, policy, name, wanted)
+        if result.status == "PASS" and after is not None:
+            result = CHECK.on(name, "facts.after#/bios", _judge, after, policy, name, wanted)
+        yield result
 
 
 def _judge(facts: NodeFacts, policy: Policy, name: str, wanted: str) -> CheckResult:

@@ -172,6 +172,10 @@ def _pin_by_bios(link: _Link, gen: int, facts: NodeFacts) -> Change:
         return link.change("ok")
     bios = facts.bios.value
     answer = bios.answer(LINK_KNOB, str(gen)) if bios is not None else None
+    if (bios is None or answer is None) and link.gen < gen:
+        return link.change(
+            "unsupported", f"the BIOS holds the link at Gen{link.gen}: raise it in the BIOS setup"
+        )
     if bios is None or answer is None:
         unread = facts.bios.state == "error"
         why = facts.bios.detail or "the BIOS was not asked about it"

@@ -84,8 +84,8 @@ _ROLES = (
 def serving_bmcs(rack: RackInventory) -> Iterator[RackInventory]:
     """Serves a BMC for each node while the block runs, and names them in the rack's inventory.
 
-    The trees lie in FOLDER/bmc/NODE.json and stay there, for `nodeprep sim bmc --dump`. What the inventory says
-    of the BMCs goes when they go: a BMC that is named and gone would be an error of every node.
+    The trees lie in FOLDER/bmc/NODE.json and stay there, for `nodeprep sim bmc --dump`. What the inventory
+    says of the BMCs goes when they go: a BMC that is named and gone would be an error of every node.
 
     Yields:
         The rack with the stories of the BMCs among those of its nodes.

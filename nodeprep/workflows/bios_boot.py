@@ -50,7 +50,7 @@ class BiosWork:
         return host in self._hosts and self._hosts[host].reset
 
     def stage(self, hosts: Iterable[str]) -> None:
-        """Stages what is due, for a reset that others cause; where it is refused, it is taken back at once."""
+        """Stages what is due, for a reset that others cause; what is refused is taken back at once."""
         mine = [host for host in hosts if host in self._hosts]
         self._hosts.each(mine, self._stage)
         self._take_back(mine)
