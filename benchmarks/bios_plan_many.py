@@ -1,10 +1,10 @@
-"""`nodeprep bios plan` over a thousand BMCs, in one run: wall time, CPU for each BMC, memory, and nobody lost.
+"""`nodeprep bios plan` over a thousand BMCs in one run: wall time, CPU for each BMC, memory, nobody lost.
 
 Run by hand:  python benchmarks/bios_plan_many.py DUMP... [--count 1000]
 
-Simulated BMCs serve the dumps in turn from one process, with TLS, on this machine: it pays for both sides. Among
-them are one where nobody listens, one that takes connections and never answers, one with another password and one
-with another certificate. Prints a JSON object.
+Simulated BMCs serve the dumps in turn from one process, with TLS, on this machine: it pays for both sides.
+Among them are one where nobody listens, one that takes connections and never answers, one with another
+password and one with another certificate. Prints a JSON object.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def measure(dumps: Sequence[Path], count: int, folder: Path, stack: contextlib.E
         (folder / name).write_text(text)
         (folder / name).chmod(0o600)
 
-    def host(port: int, password: str = "good") -> dict[str, Any]:
+    def host(port: int, kept_in: str = "good") -> dict[str, Any]:
         bmc = {"protocol": "redfish", "address": "127.0.0.1", "port": port, "user": "admin", "ca": many["ca"]}
-        return {"nodeprep_bmc": bmc, "nodeprep_bmc_password_file": str(folder / password)}
+        return {"nodeprep_bmc": bmc, "nodeprep_bmc_password_file": str(folder / kept_in)}
 
     ports = [int(one["url"].rsplit(":", 1)[1]) for one in many["bmcs"]]
     hosts = {f"node{number:04d}": host(port) for number, port in enumerate(ports)}

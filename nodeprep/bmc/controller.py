@@ -14,6 +14,10 @@ from nodeprep.bmc.ipmi.session import CONNECT_S, OPERATION_S, IpmiSession
 from nodeprep.bmc.power import PowerAction, PowerState
 from nodeprep.bmc.redfish.controller import RedfishController
 from nodeprep.bmc.target import BmcTarget
+from nodeprep.model.bmc import BmcSensors
+
+# Hundreds of commands over IPMI, dozens of resources over Redfish, and slow BMCs.
+SENSORS_S = 120.0
 
 
 class Controller(Protocol):
@@ -36,6 +40,9 @@ class Controller(Protocol):
 
     def identity(self) -> BmcIdentity:
         """Who the BMC is."""
+
+    def sensors(self) -> BmcSensors:
+        """What the BMC measures; give it SENSORS_S."""
 
 
 @contextlib.contextmanager

@@ -13,8 +13,10 @@ from nodeprep.bmc.power import PowerAction, PowerState
 from nodeprep.bmc.redfish import logs, power
 from nodeprep.bmc.redfish.connection import Connection
 from nodeprep.bmc.redfish.identity import identity
+from nodeprep.bmc.redfish.sensors import read_sensors
 from nodeprep.bmc.redfish.service import Service, read_service, read_system
 from nodeprep.bmc.target import BmcTarget
+from nodeprep.model.bmc import BmcSensors
 
 
 class RedfishController:
@@ -73,6 +75,11 @@ class RedfishController:
         """Who the BMC is."""
         with self._begun() as connection:
             return identity(self._of(connection))
+
+    def sensors(self) -> BmcSensors:
+        """What the BMC measures."""
+        with self._begun() as connection:
+            return read_sensors(connection, self._of(connection))
 
     @contextlib.contextmanager
     def _begun(self) -> Iterator[Connection]:

@@ -16,6 +16,7 @@ from nodeprep.model import outputs
 from nodeprep.model.bios import BiosApplication, BiosPlan, BiosState
 from nodeprep.model.bios_lists import BiosPlanList, BiosStateList
 from nodeprep.model.bios_restore import RestorePoint
+from nodeprep.model.bmc import BmcSensors
 from nodeprep.model.certificate import Certificate
 from nodeprep.model.codec import json_schema
 from nodeprep.model.envelope import SignedEnvelope
@@ -61,6 +62,7 @@ DOCUMENTS: Mapping[str, Document] = MappingProxyType(
         "nodeprep.bios_plan_list/1": Document(BiosPlanList),
         "nodeprep.bios_list/1": Document(BiosStateList),
         "nodeprep.bios_restore/1": Document(RestorePoint),
+        "nodeprep.bmc_sensors/1": Document(BmcSensors),
         "nodeprep.rollback/1": Document(outputs.Rollback),
         "nodeprep.rollback_list/1": Document(outputs.RollbackList),
         "nodeprep.verification_list/1": Document(outputs.VerificationList),
