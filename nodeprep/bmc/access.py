@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodeprep.bmc.console import ConsoleLog, read_console_log
-from nodeprep.bmc.target import VARIABLE, BmcTarget, read_target
+from nodeprep.bmc.target import BmcTarget, read_target
 from nodeprep.errors import PolicyError, Problem
 
 
@@ -43,10 +43,6 @@ def read_access(
         bmc, of_bmc = read_target(host, own, env, password=(passwords or {}).get(host))
         console, of_console = read_console_log(host, own)
         problems += [*of_bmc, *of_console]
-        if bmc is not None and bmc.protocol != "ipmi":
-            # Told now, and not when a node hangs and its BMC is the only way back.
-            words = f"power and event log are not asked over {bmc.protocol}"
-            problems.append(Problem(f"{host}.{VARIABLE}.protocol", words, "use ipmi"))
         ways[host] = OutOfBand(bmc, console)
     if problems:
         raise PolicyError("BMC access in the inventory", problems)

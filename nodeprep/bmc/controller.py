@@ -1,4 +1,4 @@
-"""What one can ask of a BMC, whatever the protocol; Redfish will stand beside IPMI here."""
+"""What one can ask of a BMC, whatever the protocol: IPMI or Redfish."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ from nodeprep.bmc.identity import BmcIdentity
 from nodeprep.bmc.ipmi.controller import IpmiController
 from nodeprep.bmc.ipmi.session import CONNECT_S, OPERATION_S, IpmiSession
 from nodeprep.bmc.power import PowerAction, PowerState
+from nodeprep.bmc.redfish.controller import RedfishController
 from nodeprep.bmc.target import BmcTarget
-from nodeprep.errors import UsageError
+from nodeprep.model.bmc import BmcSensors
+
+# Hundreds of commands over IPMI, dozens of resources over Redfish, and slow BMCs.
+SENSORS_S = 120.0
 
 
 class Controller(Protocol):
@@ -37,6 +41,9 @@ class Controller(Protocol):
     def identity(self) -> BmcIdentity:
         """Who the BMC is."""
 
+    def sensors(self) -> BmcSensors:
+        """What the BMC measures; give it SENSORS_S."""
+
 
 @contextlib.contextmanager
 def connect(
@@ -53,8 +60,12 @@ def connect(
         BmcUnreachable: No answer within `connect_s` seconds.
         Interrupted: `cancelled` was set.
     """
-    if target.protocol != "ipmi":
-        raise UsageError(f"this version does not speak {target.protocol} to the {target}")
+    if target.protocol == "redfish":
+        with RedfishController(
+            target, connect_s=connect_s, operation_s=operation_s, cancelled=cancelled
+        ) as controller:
+            yield controller
+        return
     session = IpmiSession(target, connect_s=connect_s, operation_s=operation_s, cancelled=cancelled)
     with session:
         yield IpmiController(session)

@@ -1,8 +1,23 @@
-"""The BMC's event log (IPMI: SEL) as every protocol tells it."""
+"""The BMC's event log (IPMI: SEL; Redfish: several logs) as every protocol tells it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class LogPlace:
+    """A place in one of the logs of a BMC over Redfish.
+
+    Attributes:
+        known: The entries nearest to the log's end, and what each said: by identity, a digest. A BMC that
+            counts a repeated event on its old entry (HPE) changes the digest and adds no entry.
+        start: How many entries came before the first of these, in a log whose oldest come first.
+    """
+
+    known: Mapping[str, str]
+    start: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,11 +28,13 @@ class LogMark:
         last: Identity of the last record at that time; empty when the log was empty.
         content: The record itself (hex); a log that was cleared gives old identities to new records.
         erased_at: When something was last erased from the log, by the BMC's clock.
+        logs: Over Redfish, by the URI of the log; the other attributes say nothing then.
     """
 
     last: str
     content: str
     erased_at: int
+    logs: Mapping[str, LogPlace] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +43,7 @@ class LogEntry:
 
     Attributes:
         time: By the BMC's clock, which nobody may have set; "" when the record has none.
-        raw: All bytes of the record (hex), for what the words leave out.
+        raw: All bytes of the record (IPMI, hex), or the entry (Redfish, JSON), for what the words leave out.
     """
 
     record: str

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from nodeprep.certify.identity import NOT_SUPPORTED, text_of
+from nodeprep.certify.identity import NOT_SUPPORTED, UNREADABLE, text_of
+from nodeprep.model.bios import BiosFacts, BiosKnobState
 from nodeprep.model.certificate import Configuration
 from nodeprep.model.facts import Driver, Fabric, Gpu, NodeFacts, NvLink, PciDevice
 from nodeprep.model.reading import Reading
@@ -16,7 +17,13 @@ _GIB = 1024**3
 
 # Each group of keys, and the key that says how many members it has. A count that is unreadable
 # speaks for its whole group.
-COUNT_OF_GROUP = {"gpu.": "nvml.gpus", "pci.": "pci.devices", "nic.": "nics", "aer.bridge.": "aer.bridges"}
+COUNT_OF_GROUP = {
+    "gpu.": "nvml.gpus",
+    "pci.": "pci.devices",
+    "nic.": "nics",
+    "aer.bridge.": "aer.bridges",
+    "bios.knob": "bios.knobs",
+}
 
 
 def configuration_of(facts: NodeFacts) -> Configuration:
@@ -28,6 +35,7 @@ def configuration_of(facts: NodeFacts) -> Configuration:
     values = dict(_node(facts))
     values.update(_driver(facts.driver))
     values.update(_aer(facts))
+    values.update(_bios(facts.bios))
     for path in facts.pci.gpu_paths.value or ():
         values[f"pci.{path.gpu}.path"] = " > ".join(path.hops)
     for device in facts.pci.devices.value or ():
@@ -75,6 +83,25 @@ def _node(facts: NodeFacts) -> Iterator[tuple[str, str]]:
     yield "pci.devices", _count(facts.pci.devices)
     yield "nvml.gpus", _count(facts.nvml.gpus)
     yield "nvml.lost", _told(facts.nvml.gpus, lambda _: "; ".join(facts.nvml.lost) or "none")
+
+
+def _bios(bios: Reading[BiosFacts]) -> Iterator[tuple[str, str]]:
+    """The knobs in effect; what is only staged shows when it is in effect."""
+    if bios.value is None:
+        # Also where the inventory names no BMC: another inventory may, and the BIOS was the same.
+        yield "bios.knobs", UNREADABLE + (bios.detail or "no reason given")
+        return
+    yield "bios.knobs", str(len(bios.value.knobs))
+    for knob in bios.value.knobs:
+        yield f"bios.knob.{knob.knob}", _knob(knob)
+
+
+def _knob(knob: BiosKnobState) -> str:
+    if not knob.found:
+        return NOT_SUPPORTED
+    if knob.value not in ("", "mixed"):
+        return knob.value
+    return ", ".join(f"{one.name}={one.current}" for one in knob.settings)
 
 
 def _lasting(running: str, facts: NodeFacts) -> str:

@@ -113,12 +113,15 @@ def _hidden(facts: NodeFacts) -> Iterator[tuple[str, str]]:
         yield "nic", f"unreadable: {facts.nics.detail}"
     if facts.aer_ownership.root_bridges.value is None:
         yield "aer.bridge", f"unreadable: {facts.aer_ownership.root_bridges.detail}"
+    if facts.bios.value is None:
+        yield "bios.knob", f"unreadable: {facts.bios.detail}"
 
 
 def _unvouched(certified: Mapping[str, str]) -> Iterator[str]:
     """Groups whose members the certificate could not list: that there are some now is no news."""
     for group, count in COUNT_OF_GROUP.items():
-        if not is_readable(certified.get(count, "")):
+        # A group that is younger than the certificate has no count there.
+        if count not in certified or not is_readable(certified[count]):
             yield group
 
 

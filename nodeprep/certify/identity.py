@@ -70,7 +70,7 @@ def identity_of(facts: NodeFacts) -> Identity:
         board=_joined(dmi.board_vendor, dmi.board_name),
         board_serial=text_of(dmi.board_serial),
         bios_version=text_of(dmi.bios_version),
-        bmc=UNREADABLE + "the BMC was not asked",
+        bmc=_bmc(facts),
         cpu_model=text_of(facts.cpu.model),
         cpu_count=facts.cpu.present.value,
         memory_bytes=facts.memory.total_bytes.value,
@@ -123,6 +123,13 @@ def identity_problems(facts: NodeFacts) -> Iterator[str]:
     for gpu in gpus.value:
         if gpu.uuid.value is None:
             yield f"GPU {gpu.pci_address} cannot be told from another: UUID {text_of(gpu.uuid)}"
+
+
+def _bmc(facts: NodeFacts) -> str:
+    if facts.bios.value is None:
+        return UNREADABLE + (facts.bios.detail or "no reason given")
+    told = facts.bios.value.bmc
+    return f"{told.vendor} {told.model}, firmware {told.bmc_firmware or 'not told'}"
 
 
 def _gpus(facts: NodeFacts) -> Iterator[GpuIdentity]:

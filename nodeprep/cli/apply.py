@@ -10,6 +10,7 @@ import typer
 from rich.markup import escape
 
 from nodeprep.cli import _command
+from nodeprep.cli._bios import done_lines
 from nodeprep.cli._output import Output
 from nodeprep.cli.plan import exit_of_plan, show
 from nodeprep.errors import ExitCode, UsageError, worst
@@ -39,7 +40,10 @@ def apply(
     ] = None,
     no_reboot: Annotated[
         bool,
-        typer.Option("--no-reboot", help="Reboot nothing; the next boot tries new kernel arguments once."),
+        typer.Option(
+            "--no-reboot",
+            help="Reboot nothing; the next boot tries new kernel arguments once, and takes BIOS settings.",
+        ),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before writing.")] = False,
 ) -> ExitCode:
@@ -99,6 +103,8 @@ def _show(application: Application, out: Output) -> None:
     words = f"{_in_effect(application)} setting(s) written and read back"
     if application.state == "armed":
         words = "waits for the next boot"
+        if application.bios:
+            words += ", which brings the staged BIOS settings into effect"
         if application.trial is not None:
             words += (
                 ", which tries the new kernel arguments. Apply again after it to make them permanent, and "
@@ -107,6 +113,8 @@ def _show(application: Application, out: Output) -> None:
     out.show(f"{escape(application.host)}: {application.state}, {words}")
     for note in application.notes:
         out.show(f"  note: {escape(note)}")
+    for line in done_lines(application.bios):
+        out.show(f"  {escape(line)}")
     for change in left:
         reason = escape(change.reason or change.why)
         out.show(f"  {change.status}: {change.knob} on {change.subject}: {reason}")

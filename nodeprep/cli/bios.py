@@ -1,52 +1,36 @@
-"""`nodeprep bios`: the BIOS of one machine through its BMC, no inventory needed."""
+"""`nodeprep bios`: the BIOS of machines through their BMCs; one needs no inventory, many are named in one."""
 
 from __future__ import annotations
 
 import os
 import sys
+import threading
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
-from urllib.parse import urlsplit
+from typing import Annotated, TypeVar
 
 import typer
 from rich.markup import escape
 
 from nodeprep.bmc.bios import parse_settings
-from nodeprep.bmc.target import BmcTarget
-from nodeprep.bmc.target_url import redfish_target
 from nodeprep.cli import _command, _options
+from nodeprep.cli._bmc import Access, of_a_bmc
 from nodeprep.cli._output import Output
-from nodeprep.errors import ExitCode, UsageError
+from nodeprep.errors import ExitCode, NodeprepError, UsageError, worst
+from nodeprep.fleet import FleetEvent
+from nodeprep.fleet.inventory import read_targets
 from nodeprep.model.bios import BiosApplication, BiosKnobPlan, BiosPlan, BiosState
+from nodeprep.model.bios_lists import BiosPlanList, BiosStateList
+from nodeprep.model.outputs import ErrorDocument
 from nodeprep.workflows import bios as workflow
 from nodeprep.workflows import bios_apply
+from nodeprep.workflows.bios_many import Ask, ask_all
 from nodeprep.workflows.home import Home
 
+T = TypeVar("T", BiosPlan, BiosState)
 app = typer.Typer(help="BIOS settings through the BMC (Redfish).", no_args_is_help=True)
 
 BIOS_PASSWORD = "NODEPREP_BIOS_PASSWORD"  # noqa: S105 - the name of a variable
-Bmc = Annotated[str, typer.Option("--bmc", metavar="URL", help="The BMC: https://ADDRESS[:PORT].")]
-User = Annotated[
-    str,
-    typer.Option(
-        "--user",
-        envvar="NODEPREP_BMC_USER",
-        help="User of the BMC; the password is in the environment or a file.",
-    ),
-]
-Ca = Annotated[Path | None, typer.Option("--ca", help="PEM file of the authorities that vouch for the BMC.")]
-Fingerprint = Annotated[
-    str, typer.Option("--fingerprint", metavar="SHA256", help="SHA-256 of the BMC's one certificate.")
-]
-Insecure = Annotated[
-    bool, typer.Option("--insecure", help="Take any certificate; every document then says so.")
-]
-PasswordFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--bmc-password-file", help="File with the password, where NODEPREP_BMC_PASSWORD is not set."
-    ),
-]
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KNOB=VALUE[,slot=N]", help="A knob and its value; may be repeated."),
@@ -67,72 +51,68 @@ _TEXT = {"ok": "", "change": "yellow", "unsupported": "magenta", "refused": "red
 
 
 @app.command()
+@of_a_bmc
 def show(
-    bmc: Bmc,
-    user: User = "admin",
-    ca: Ca = None,
-    fingerprint: Fingerprint = "",
-    insecure: Insecure = False,
-    bmc_password_file: PasswordFile = None,
-    json: _options.Json = False,
-    quiet: _options.Quiet = False,
-    verbose: _options.Verbose = False,
+    access: Access, out: Output, hosts: _options.Hosts = None, inventory: _options.Inventory = None
 ) -> ExitCode:
     """Show the knobs and every attribute. Changes nothing."""
-    out = Output(json=json, quiet=quiet, verbose=verbose)
-    target = _target(bmc, user, ca, fingerprint, insecure, bmc_password_file)
-    with _command.interrupts():
-        state = workflow.show(target)
-    out.document(state)
-    _show_state(state, out)
-    return ExitCode.OK
+    if _is_one(access, hosts, inventory):
+        target = access.target()
+        with _command.interrupts():
+            state = workflow.show(target)
+        out.document(state)
+        _show_state(state, out)
+        return ExitCode.OK
+    found, errors = _of_many(hosts, inventory, out, workflow.show)
+    if not _only_one(found, errors, out):
+        out.document(BiosStateList(hosts=found, errors=errors))
+    for host, state in found.items():
+        out.show(f"[bold]{escape(host)}[/]")
+        _show_state(state, out)
+    return _worst(errors, [])
 
 
 @app.command()
+@of_a_bmc
 def plan(
-    bmc: Bmc,
+    access: Access,
+    out: Output,
+    hosts: _options.Hosts = None,
     setting: Set = None,
-    user: User = "admin",
-    ca: Ca = None,
-    fingerprint: Fingerprint = "",
-    insecure: Insecure = False,
-    bmc_password_file: PasswordFile = None,
-    json: _options.Json = False,
-    quiet: _options.Quiet = False,
-    verbose: _options.Verbose = False,
+    inventory: _options.Inventory = None,
 ) -> ExitCode:
     """Show what would change, and what cannot and why. Exit 10 unless all is as wanted."""
-    out = Output(json=json, quiet=quiet, verbose=verbose)
     wanted = parse_settings(_some(setting))
-    target = _target(bmc, user, ca, fingerprint, insecure, bmc_password_file)
-    with _command.interrupts():
-        planned = workflow.plan(target, wanted)
-    out.document(planned)
-    _show_plan(planned, out)
-    return ExitCode.OK if planned.in_desired_state else ExitCode.DRIFT
+    if _is_one(access, hosts, inventory):
+        target = access.target()
+        with _command.interrupts():
+            planned = workflow.plan(target, wanted)
+        out.document(planned)
+        _show_plan(planned, out)
+        return _of_plan(planned)
+    found, errors = _of_many(hosts, inventory, out, lambda bmc, connect: workflow.plan(bmc, wanted, connect))
+    if not _only_one(found, errors, out):
+        out.document(BiosPlanList(hosts=found, errors=errors))
+    for host, planned in found.items():
+        out.show(f"[bold]{escape(host)}[/]")
+        _show_plan(planned, out)
+    return _worst(errors, [_of_plan(planned) for planned in found.values()])
 
 
 @app.command()
+@of_a_bmc
 def apply(
-    bmc: Bmc,
+    access: Access,
+    out: Output,
     setting: Set = None,
     yes: Yes = False,
     no_reset: NoReset = False,
     deadline_s: Deadline = 1800.0,
     graceful_s: Graceful = 180.0,
-    user: User = "admin",
-    ca: Ca = None,
-    fingerprint: Fingerprint = "",
-    insecure: Insecure = False,
-    bmc_password_file: PasswordFile = None,
-    json: _options.Json = False,
-    quiet: _options.Quiet = False,
-    verbose: _options.Verbose = False,
 ) -> ExitCode:
     """Stage the changes, restart the host, wait through POST, and read back what is in effect."""
-    out = Output(json=json, quiet=quiet, verbose=verbose)
     wanted = parse_settings(_some(setting))
-    target = _target(bmc, user, ca, fingerprint, insecure, bmc_password_file)
+    target = access.target()
     _may_ask(yes, out, "apply")
 
     def confirm(planned: BiosPlan) -> bool:
@@ -155,8 +135,10 @@ def apply(
 
 
 @app.command()
+@of_a_bmc
 def rollback(
-    bmc: Bmc,
+    access: Access,
+    out: Output,
     restore: Annotated[
         Path | None,
         typer.Option("--restore", help="Restore point; by default the last one of this BMC.", dir_okay=False),
@@ -165,18 +147,9 @@ def rollback(
     no_reset: NoReset = False,
     deadline_s: Deadline = 1800.0,
     graceful_s: Graceful = 180.0,
-    user: User = "admin",
-    ca: Ca = None,
-    fingerprint: Fingerprint = "",
-    insecure: Insecure = False,
-    bmc_password_file: PasswordFile = None,
-    json: _options.Json = False,
-    quiet: _options.Quiet = False,
-    verbose: _options.Verbose = False,
 ) -> ExitCode:
     """Take back what apply changed: the values of the restore point, staged, applied and read back."""
-    out = Output(json=json, quiet=quiet, verbose=verbose)
-    target = _target(bmc, user, ca, fingerprint, insecure, bmc_password_file)
+    target = access.target()
     _may_ask(yes, out, "rollback")
 
     def confirm(values: dict[str, object]) -> bool:
@@ -201,25 +174,60 @@ def rollback(
     return _ended(done, out)
 
 
-def _target(
-    bmc: str, user: str, ca: Path | None, fingerprint: str, insecure: bool, password_file: Path | None
-) -> BmcTarget:
-    if urlsplit(bmc).scheme.startswith("ipmi"):
+def _is_one(access: Access, hosts: str | None, inventory: Path | None) -> bool:
+    """Whether one BMC is named, and no hosts."""
+    many = hosts is not None or inventory is not None
+    if access.url and many:
         raise UsageError(
-            "IPMI has no path to BIOS attributes: it switches power, picks the boot device, reads events",
-            hint="name the same BMC as https://ADDRESS (Redfish); without Redfish the vendor's tool does it: "
-            "racadm (Dell), ilorest (HPE), OneCLI (Lenovo), SUM or SAA (Supermicro), SCELNX (AMI), "
-            "syscfg (Intel)",
+            "--bmc names one machine, and HOSTS others", hint="--bmc URL, or HOSTS with -i INVENTORY"
         )
-    return redfish_target(
-        bmc,
-        user,
-        os.environ,
-        password_file=password_file,
-        ca=ca,
-        fingerprint=fingerprint,
-        insecure=insecure,
-    )
+    if not access.url and not many:
+        raise UsageError("no machine is named", hint="--bmc URL, or HOSTS with -i INVENTORY")
+    return not many
+
+
+def _of_many(
+    hosts: str | None, inventory: Path | None, out: Output, ask: Ask[T]
+) -> tuple[dict[str, T], dict[str, ErrorDocument]]:
+    """The answers of the hosts' BMCs, and the errors of those that gave none; no host is left out."""
+    targets = read_targets(inventory, hosts)
+    lock, ended, failed = threading.Lock(), 0, 0
+    with _command.interrupts(), out.progress(1) as progress:
+
+        def done(host: str, error: NodeprepError | None) -> None:
+            nonlocal ended, failed
+            with lock:
+                ended, failed = ended + 1, failed + (error is not None)
+                words = f"{ended} of {len(targets)}" + (f", {failed} failed" if failed else "")
+                percent = {"percent": 100 * ended / len(targets)}
+                progress(FleetEvent("BMCs", "task", f"{words} ({host})", percent))
+
+        answers = ask_all(targets, ask, done=done)
+    found: dict[str, T] = {}
+    errors: dict[str, ErrorDocument] = {}
+    for host, answer in answers.items():
+        if isinstance(answer, NodeprepError):
+            errors[host] = ErrorDocument(exit_code=answer.exit_code, error=answer.message, hint=answer.hint)
+            out.error(f"{host}: {answer.message}", answer.hint)
+        else:
+            found[host] = answer
+    return found, errors
+
+
+def _only_one(found: Mapping[str, object], errors: Mapping[str, ErrorDocument], out: Output) -> bool:
+    """Whether one host was asked for, whose own document is then printed (docs/adr/0020)."""
+    if len(found) + len(errors) != 1:
+        return False
+    out.document(next(iter((*found.values(), *errors.values()))))
+    return True
+
+
+def _of_plan(planned: BiosPlan) -> ExitCode:
+    return ExitCode.OK if planned.in_desired_state else ExitCode.DRIFT
+
+
+def _worst(errors: Mapping[str, ErrorDocument], codes: list[ExitCode]) -> ExitCode:
+    return worst((*(ExitCode(error.exit_code) for error in errors.values()), *codes))
 
 
 def _some(settings: list[str] | None) -> list[str]:

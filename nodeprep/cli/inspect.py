@@ -8,6 +8,7 @@ from rich.markup import escape
 
 from nodeprep.cli import _command
 from nodeprep.cli._aer import rows, uncounted
+from nodeprep.cli._bios import fact_lines
 from nodeprep.cli._output import Output
 from nodeprep.errors import ExitCode, worst
 from nodeprep.model.facts import NodeFacts
@@ -38,8 +39,9 @@ def inspect(
 
 
 def _exit_of_facts(facts: NodeFacts) -> ExitCode:
-    """A node whose GPUs could not be read was not inspected, whatever else is known of it."""
-    return ExitCode.INCONCLUSIVE if facts.nvml.gpus.value is None else ExitCode.OK
+    """A node whose GPUs, or whose named BMC, could not be read was not inspected."""
+    unread = facts.nvml.gpus.value is None or facts.bios.state == "error"
+    return ExitCode.INCONCLUSIVE if unread else ExitCode.OK
 
 
 def _show(facts: NodeFacts, out: Output) -> None:
@@ -67,10 +69,20 @@ def _show(facts: NodeFacts, out: Output) -> None:
     if gpus:
         out.show(table)
     _show_aer(facts, out)
+    _show_bios(facts, out)
     known = {gpu.pci_address for gpu in nvml.gpus.value or ()}
     for path in facts.pci.gpu_paths.value or ():
         if nvml.gpus.value is not None and path.gpu not in known:
             out.error(f"{facts.host}: {path.gpu} is on the PCI bus and NVML does not know it")
+
+
+def _show_bios(facts: NodeFacts, out: Output) -> None:
+    bios = facts.bios
+    if bios.value is not None:
+        for line in fact_lines(bios.value):
+            out.show(escape(line))
+    elif bios.state == "error":
+        out.error(f"{facts.host}: BIOS unreadable: {bios.detail}")
 
 
 def _show_aer(facts: NodeFacts, out: Output) -> None:

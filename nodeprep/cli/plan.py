@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from rich.markup import escape
 
 from nodeprep.cli import _command
+from nodeprep.cli._bios import attribute_lines
 from nodeprep.cli._output import Output
 from nodeprep.errors import ExitCode, worst
 from nodeprep.model.outputs import PlanList
@@ -86,6 +87,10 @@ def show(plan: Plan, out: Output, *, everything: bool = False) -> None:
     out.show(table)
     for number, reason in enumerate(notes, start=1):
         out.show(f"  ({number}) {escape(reason)}")
+    # A pin of links through the BIOS is written with its knob, and told there.
+    for change in (change for change in shown if change.knob == "bios"):
+        for line in attribute_lines(change.attributes):
+            out.show(f"  {escape(change.new)}: {escape(line)}")
     risks = sorted({(c.knob, risk) for c in shown if c.status == "change" for risk in c.risks})
     for knob, risk in risks:
         out.show(f"  [yellow]risk[/] of {knob}: {escape(risk)}")

@@ -9,6 +9,7 @@ import typer
 from rich.markup import escape
 
 from nodeprep.cli import _command
+from nodeprep.cli._bios import done_lines
 from nodeprep.cli._output import Output
 from nodeprep.errors import ExitCode, UsageError, worst
 from nodeprep.model.outputs import Rollback, RollbackList
@@ -21,7 +22,8 @@ def rollback(
     asked: Request,
     out: Output,
     no_reboot: Annotated[
-        bool, typer.Option("--no-reboot", help="Leave old kernel arguments to the next boot.")
+        bool,
+        typer.Option("--no-reboot", help="Leave old kernel arguments and BIOS settings to the next boot."),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before writing.")] = False,
 ) -> ExitCode:
@@ -29,7 +31,7 @@ def rollback(
     if not yes and (out.json or not sys.stdin.isatty()):
         raise UsageError("rollback asks before it writes, and nobody is there to answer", hint="add --yes")
     with _command.session(asked, "rollback", out, live=yes) as session:
-        reboots = "" if no_reboot else ", with a reboot where kernel arguments change"
+        reboots = "" if no_reboot else ", with a reboot where kernel arguments or BIOS settings change"
         if not yes and not typer.confirm(f"roll {len(session.hosts)} host(s) back{reboots}?", err=True):
             out.say("nothing was changed")
             return ExitCode.OK
@@ -56,13 +58,15 @@ def _show(rolled: Rollback, out: Output) -> None:
     words = {
         "nothing": "nodeprep has changed nothing here that could be taken back",
         "restored": f"as before nodeprep: {', '.join(rolled.restored)}",
-        "reboot_needed": "written; the old kernel arguments come into effect with the next reboot",
+        "reboot_needed": "written; what needs a reboot comes into effect with the next one",
         "failed": "not rolled back",
     }[rolled.state]
     out.show(f"{escape(rolled.host)}: {words}")
     if rolled.cmdline_after and rolled.cmdline_after != rolled.cmdline_before:
         out.show(f"  kernel command line was: {escape(rolled.cmdline_before)}")
         out.show(f"  kernel command line is:  {escape(rolled.cmdline_after)}")
+    for line in done_lines(rolled.bios):
+        out.show(f"  {escape(line)}")
     for note in rolled.notes:
         out.show(f"  note: {escape(note)}")
     if rolled.error:

@@ -8,7 +8,7 @@ import locale
 _FALLBACKS = ("C.UTF-8", "en_US.UTF-8")
 
 # What Ansible's programs have no use for; their environment is visible in /proc.
-WITHHELD = ("NODEPREP_BMC_PASSWORD",)
+WITHHELD = ("NODEPREP_BMC_PASSWORD", "NODEPREP_BIOS_PASSWORD")
 
 
 def utf8_environment() -> dict[str, str]:

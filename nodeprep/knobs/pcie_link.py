@@ -1,16 +1,19 @@
 """PCIe generation and width a GPU's link can reach, and the generation the policy pins it to.
 
-Width is compared only: a slot decides it. A generation is pinned from the host, at the port above the GPU.
+Width is compared only: a slot decides it. A generation is pinned by the BIOS where it can be, else from the
+host, at the port above the GPU.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from nodeprep.knobs._gpus import each_gpu
 from nodeprep.knobs._knob import Knob
+from nodeprep.knobs._link_method import LINK_KNOB, link_method
+from nodeprep.model.bios import BiosSetting
 from nodeprep.model.facts import Gpu, NodeFacts, PciDevice, PcieLinkUnit
 from nodeprep.model.plan import Change, ChangeStatus
 from nodeprep.model.reading import Reading
@@ -42,12 +45,6 @@ def _plan(spec: NodeSpec, facts: NodeFacts) -> Iterator[Change]:
         why=_WHY_PINNED if pinned else _WHY,
         compare=lambda gpu: _compare(gpu, spec, facts),
     )
-
-
-def _method(spec: NodeSpec, facts: NodeFacts) -> Literal["host", "bios"]:
-    """Who pins the generation. "auto" is for the BIOS where it can; nothing here writes a BIOS yet."""
-    del facts  # what the BIOS can do will be read from them
-    return "bios" if spec.policy.pcie_link.method == "bios" else "host"
 
 
 def _wanted(spec: NodeSpec) -> str:
@@ -96,6 +93,7 @@ class _Link:
         needs_reboot: bool = True,
         old: str = "",
         new: str = "",
+        attributes: tuple[BiosSetting, ...] = (),
     ) -> Change:
         pinned = self.spec.policy.pcie_link.gen is not None
         return Change(
@@ -108,6 +106,7 @@ class _Link:
             reason=reason,
             risks=risks,
             needs_reboot=needs_reboot and status != "ok",
+            attributes=attributes,
         )
 
 
@@ -142,8 +141,9 @@ def _pin(link: _Link, gen: int, facts: NodeFacts) -> Change:
     """What is due where the policy names a generation."""
     if link.allowed < gen:
         return link.change("unsupported", f"GPU, slot or switch holds the link at Gen{link.allowed}")
-    if _method(link.spec, facts) == "bios":
-        return _pin_by_bios(link, gen)
+    method = link_method(link.spec, facts)
+    if method == "bios":
+        return _pin_by_bios(link, gen, facts)
     if link.gen < gen and not link.ours:
         return link.change(
             "refused",
@@ -152,6 +152,8 @@ def _pin(link: _Link, gen: int, facts: NodeFacts) -> Change:
         )
     if link.gen == gen and not _to_be_kept(link, gen):
         return link.change("ok")
+    if method == "unknown":
+        return link.change("unknown", f"whether the BIOS can pin it is not known: {facts.bios.detail}")
     return _pin_by_host(link, gen, facts)
 
 
@@ -163,16 +165,38 @@ def _to_be_kept(link: _Link, gen: int) -> bool:
     return link.ours or link.spec.policy.pcie_link.method == "host"
 
 
-def _pin_by_bios(link: _Link, gen: int) -> Change:
-    if link.gen == gen and not link.ours:
+def _pin_by_bios(link: _Link, gen: int, facts: NodeFacts) -> Change:
+    if link.ours:
+        return link.change("unsupported", f"nodeprep's unit pins it, not the BIOS: {_BY_HAND}")
+    if link.gen == gen:
         return link.change("ok")
-    if link.gen < gen:
+    bios = facts.bios.value
+    answer = bios.answer(LINK_KNOB, str(gen)) if bios is not None else None
+    if (bios is None or answer is None) and link.gen < gen:
         return link.change(
             "unsupported", f"the BIOS holds the link at Gen{link.gen}: raise it in the BIOS setup"
         )
-    if link.ours:
-        return link.change("unsupported", f"nodeprep's unit pins it, not the BIOS: {_BY_HAND}")
-    return link.change("unsupported", f"this version does not write the BIOS: {_BY_HAND}", risks=_RISKS[:1])
+    if bios is None or answer is None:
+        unread = facts.bios.state == "error"
+        why = facts.bios.detail or "the BIOS was not asked about it"
+        return link.change("unknown" if unread else "unsupported", f"{why}: {_BY_HAND}", risks=_RISKS[:1])
+    if answer.status == "ok":
+        return _beyond_bios(link, gen, facts)
+    if answer.status == "change" and not bios.blocked_by:
+        risks = (_cost(link, gen),) if link.allowed > gen else _RISKS[:1]
+        return link.change("change", "by the BIOS", risks=risks, attributes=answer.attributes)
+    why = "; ".join(bios.blocked_by) if answer.status == "change" else answer.reason
+    return link.change("unsupported" if answer.status == "unsupported" else "refused", why)
+
+
+def _beyond_bios(link: _Link, gen: int, facts: NodeFacts) -> Change:
+    """A link that is not as the BIOS was set: below a switch on the baseboard it is out of a slot's reach."""
+    if link.gen < gen:
+        return link.change("unsupported", f"the BIOS allows Gen{gen}, and the port is held at Gen{link.gen}")
+    if link.spec.policy.pcie_link.method == "auto":
+        return _pin_by_host(link, gen, facts)
+    words = "the BIOS is set so, and does not reach this link: method host pins it at the port above"
+    return link.change("unsupported", words)
 
 
 def _pin_by_host(link: _Link, gen: int, facts: NodeFacts) -> Change:
@@ -246,9 +270,9 @@ def _settings(spec: NodeSpec, changes: tuple[Change, ...]) -> Mapping[str, Any]:
     gen = spec.policy.pcie_link.gen
     if gen is None:
         return {"pcie_link": {"state": "absent"}}
-    return {
-        "pcie_link": {"gen": gen, "gpus": [change.subject for change in changes if change.status == "change"]}
-    }
+    # What the BIOS does is written with its knob.
+    gpus = [change.subject for change in changes if change.status == "change" and not change.attributes]
+    return {"pcie_link": {"gen": gen, "gpus": gpus}} if gpus else {}
 
 
 KNOB = Knob(

@@ -130,6 +130,35 @@ class BiosKnobPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BiosFacts:
+    """The BIOS of a node as its BMC told it: a part of `nodeprep.facts/1`.
+
+    Attributes:
+        serial: Of the system; "" when the BMC tells none. Restore points are kept by it.
+        knobs: What each knob is set to, whether anybody asked for it or not.
+        answers: What this BIOS has for the values that the policy asked for when it was read: which
+            attributes, in which spelling. Only its own registry can tell, so the question goes to the BMC.
+        blocked_by: What keeps this BMC from taking any change.
+        simulated: The BMC says that it is a simulator.
+        tls: How the BMC proved who it is; says so when nothing was verified.
+    """
+
+    bmc: BiosMachine
+    registry: RegistryState
+    serial: str
+    knobs: tuple[BiosKnobState, ...]
+    answers: tuple[BiosKnobPlan, ...]
+    blocked_by: tuple[str, ...] = ()
+    simulated: bool = False
+    tls: str = ""
+    notes: tuple[str, ...] = ()
+
+    def answer(self, knob: str, wanted: str) -> BiosKnobPlan | None:
+        """What it has for a value of a knob; None when that was not asked."""
+        return next((one for one in self.answers if (one.knob, one.wanted) == (knob, wanted)), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BiosPlan:
     """`nodeprep.bios_plan/1`.
 

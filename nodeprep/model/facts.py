@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from nodeprep.model.bios import BiosFacts
 from nodeprep.model.reading import Reading
 
 SCHEMA = "nodeprep.facts/1"
@@ -586,6 +587,9 @@ class NodeFacts:
     kernel_use: KernelUse = field(default_factory=_unknown_kernel_use)
     disks: Reading[tuple[str, ...]] = NOT_LOOKED_FOR
     """Names of whole disks with hardware behind them, for example "nvme0n1"."""
+    bios: Reading[BiosFacts] = NOT_LOOKED_FOR
+    """The controller fills it in, from the node's BMC; not_supported where the inventory names none that
+    has a path to BIOS settings."""
     schema: Literal["nodeprep.facts/1"] = field(default="nodeprep.facts/1")
 
     def pci_device(self, address: str) -> PciDevice | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from nodeprep.errors import Problem
+from nodeprep.model.bios import BiosApplication
 from nodeprep.model.facts import NodeFacts
 from nodeprep.model.plan import Plan
 from nodeprep.model.result import Verdict, Verification
@@ -48,6 +49,8 @@ class Application:
     after: Plan | None
     trial: TrialReport | None = None
     """The trial boot of new kernel arguments; None when none was due."""
+    bios: tuple[BiosApplication, ...] = ()
+    """What was done to the BIOS, in its order: staged, in effect, and taken back where that failed."""
     error: str = ""
     hint: str = ""
     notes: tuple[str, ...] = ()
@@ -73,10 +76,12 @@ class Rollback:
     state: Literal["nothing", "restored", "reboot_needed", "failed"]
     """nothing: nodeprep has changed nothing here that could be taken back."""
     restored: tuple[str, ...]
-    """Groups of settings that are as before nodeprep: kernel_args, gpu_power, pcie_link."""
+    """Groups of settings that are as before nodeprep: kernel_args, gpu_power, pcie_link, bios."""
     cmdline_before: str
     cmdline_after: str
     """Kernel arguments of the running kernel, as read after the roll-back; "" when they were not read."""
+    bios: tuple[BiosApplication, ...] = ()
+    """What was done to the BIOS, in its order."""
     error: str = ""
     hint: str = ""
     notes: tuple[str, ...] = ()

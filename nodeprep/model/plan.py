@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from nodeprep.model.bios import BiosSetting
+
 ChangeStatus = Literal["ok", "change", "refused", "unsupported", "unknown"]
 
 
@@ -29,6 +31,8 @@ class Change:
     """For refused, unsupported and unknown."""
     risks: tuple[str, ...] = ()
     needs_reboot: bool = False
+    attributes: tuple[BiosSetting, ...] = ()
+    """For what is done through the BIOS: each attribute with its present, staged and wanted value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ Defaults here are the product's default policy.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import date
 from typing import Annotated, Literal
 
@@ -14,6 +14,7 @@ from msgspec import Meta
 
 Level = Literal["quick", "standard", "extended", "soak"]
 ProfileName = str
+BiosSwitch = Literal["enabled", "disabled"]
 PowerLimit = Annotated[str, Meta(pattern=r"^\d+(\.\d+)?\s*(%|W)$", examples=["93%", "650W"])]
 
 
@@ -46,12 +47,34 @@ class KernelArgs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BiosPolicy:
-    """BIOS knobs by vendor-neutral name; None leaves a knob alone."""
+    """BIOS knobs by vendor-neutral name; None leaves a knob alone.
 
-    pcie_link_gen: Annotated[int, Meta(ge=1, le=6)] | None = None
-    iommu: Literal["enabled", "disabled"] | None = None
-    aspm: Literal["enabled", "disabled"] | None = None
-    xhci_handoff: Literal["enabled", "disabled"] | None = None
+    Its fields are the one list of knobs that a policy has (`BIOS_KNOBS`); a contract test holds them to
+    those that nodeprep.bmc.bios can resolve.
+    """
+
+    pcie_link_gen: Annotated[int, Meta(ge=1, le=6)] | Literal["auto"] | None = None
+    iommu: BiosSwitch | None = None
+    aspm: BiosSwitch | None = None
+    xhci_handoff: BiosSwitch | None = None
+    above_4g: BiosSwitch | None = None
+    resizable_bar: BiosSwitch | None = None
+    sriov: BiosSwitch | None = None
+    acs: BiosSwitch | None = None
+    relaxed_ordering: BiosSwitch | None = None
+    ten_bit_tags: BiosSwitch | None = None
+    package_c_states: BiosSwitch | None = None
+    unsupported: Literal["error", "accept"] = "error"
+    """What it means when a BIOS has no such setting: nobody can say that it is as asked (error), or the
+    site can live without it (accept)."""
+
+    def asked(self) -> dict[str, str]:
+        """The knobs that are not left alone, with the values they should have."""
+        found = {name: getattr(self, name) for name in BIOS_KNOBS}
+        return {name: str(value) for name, value in found.items() if value is not None}
+
+
+BIOS_KNOBS = tuple(each.name for each in fields(BiosPolicy) if each.name != "unsupported")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,3 +164,11 @@ class Policy:
     waivers: tuple[Waiver, ...] = ()
     probe_python: str | None = None
     """A Python on the node that has torch; None uses the one the role probe_runtime makes."""
+
+    def bios_wanted(self) -> dict[str, str]:
+        """What a BMC is asked for: the knobs of `bios`, and the generation that `pcie_link` leaves to it."""
+        wanted = self.bios.asked()
+        link = self.pcie_link
+        if link.gen is not None and link.method != "host" and "pcie_link_gen" not in wanted:
+            wanted["pcie_link_gen"] = str(link.gen)
+        return wanted

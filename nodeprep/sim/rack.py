@@ -22,7 +22,7 @@ MAX_NODES = 64
 NVML_DEADLINE_S = 5
 
 _MARK = "# A simulated rack of nodeprep."
-_HEAD = f"""{_MARK} Nothing in it is real hardware, and every document says so.
+HEAD = f"""{_MARK} Nothing in it is real hardware, and every document says so.
 # The nodes are folders of this machine, hence the local connection.
 """
 
@@ -84,10 +84,10 @@ def build_rack(folder: Path, nodes: int = 8, *, gpus: int = GPUS_PER_NODE) -> Ra
         for number, role in enumerate(cast(nodes), start=1)
     )
     inventory = folder / "inventory.yml"
-    inventory.write_text(_HEAD + _yaml(_hosts(built)))
+    inventory.write_text(HEAD + as_yaml(_hosts(built)))
     variables = folder / "group_vars" / "all.yml"
     variables.parent.mkdir(exist_ok=True)
-    variables.write_text(_HEAD + _yaml(rack_variables()))
+    variables.write_text(HEAD + as_yaml(rack_variables()))
     return RackInventory(folder=folder, inventory=inventory, nodes=built)
 
 
@@ -130,7 +130,8 @@ def rack_variables() -> dict[str, Any]:
     }
 
 
-def _yaml(data: dict[str, Any]) -> str:
+def as_yaml(data: dict[str, Any]) -> str:
+    """Variables as an inventory file has them."""
     return yaml.safe_dump(data, sort_keys=False, default_flow_style=False)
 
 

@@ -17,12 +17,15 @@ from nodeprep.model.facts import NodeFacts
 from nodeprep.model.outputs import Application
 from nodeprep.model.plan import Plan
 from nodeprep.model.trial import TrialReport
+from nodeprep.workflows.bios_boot import BiosWork
 from nodeprep.workflows.claim import Claim, claim
 from nodeprep.workflows.outside import Outside
 from nodeprep.workflows.session import Observed, Session
 from nodeprep.workflows.trial import may_reboot, try_boot
 
-KERNEL_ARGS = "kernel_args"
+KERNEL_ARGS, BIOS = "kernel_args", "bios"
+# What the node itself does not write: one is for its trial boot, the other for its BMC.
+_NOT_ON_NODE = (KERNEL_ARGS, BIOS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,10 +134,24 @@ def _apply_batch(
     outcomes = dict(_write(session, settings))
     written = [host for host in settings if host not in outcomes or outcomes[host].state == "done"]
     edits = {host: settings[host][KERNEL_ARGS] for host in written if KERNEL_ARGS in settings[host]}
+    bios = BiosWork(session, {host: settings[host].get(BIOS, {}) for host in written}, reboot=reboot)
+    bios.stage(edits)
+    edits = {host: edit for host, edit in edits.items() if not bios.failed(host)}
     trials = try_boot(session, edits, outside, mine, reboot=reboot)
-    waiting = [host for host in written if host not in edits and _waits(outcomes[host])]
+    bios.settle({host: trial.state for host, trial in trials.items()})
+    bios.bring_into_effect(host for host in written if KERNEL_ARGS not in settings[host])
+    waiting = [
+        host
+        for host in written
+        if host in outcomes
+        and KERNEL_ARGS not in settings[host]
+        and _waits(outcomes[host])
+        and not bios.was_reset(host)
+    ]
     outcomes |= _reboot(session, [host for host in waiting if may_reboot(session, host, asked=reboot)])
-    there = [host for host in written if host not in trials or trials[host].state != "lost"]
+    there = [
+        host for host in written if host not in trials or trials[host].state != "lost" or bios.was_reset(host)
+    ]
     observed = (
         session.observe(there, label="after", phase="verify") if there else Observed(facts={}, failed={})
     )
@@ -146,6 +163,9 @@ def _apply_batch(
             results[host] = _result(host, plan, "failed", error=outcome.error, hint=outcome.hint, trial=trial)
         elif trial is not None and trial.state not in ("permanent", "armed"):
             results[host] = _not_booted(session, host, plan, trial, after)
+        elif bios.failed(host):
+            error, hint = bios.failure(host)
+            results[host] = _result(host, plan, "failed", error=error, hint=hint, trial=trial)
         elif after is None:
             lost = observed.failed[host]
             results[host] = _result(host, plan, "failed", error=lost.error, hint=lost.hint, trial=trial)
@@ -157,9 +177,9 @@ def _apply_batch(
                 after,
                 notes=_notes(outcome, trial),
                 trial=trial,
-                reboot=may_reboot(session, host, asked=reboot),
+                reboot=may_reboot(session, host, asked=reboot) or bios.was_reset(host),
             )
-    return results
+    return {host: bios.on(result, observed.facts.get(host)) for host, result in results.items()}
 
 
 def _waits(outcome: Outcome) -> bool:
@@ -185,7 +205,7 @@ def _reboot(session: Session, hosts: Sequence[str]) -> dict[str, Outcome]:
 def _write(session: Session, settings: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Outcome]:
     """Writes what needs no reboot to have effect; only hosts with any of that have an outcome."""
     now = {
-        host: {key: value for key, value in wanted.items() if key != KERNEL_ARGS}
+        host: {key: value for key, value in wanted.items() if key not in _NOT_ON_NODE}
         for host, wanted in settings.items()
     }
     hosts = [host for host, wanted in now.items() if wanted]

@@ -47,7 +47,7 @@ def show(target: BmcTarget, connect: Connect = Connection) -> BiosState:
     with readable(), connect(target) as connection:
         found = look(connection)
         if isinstance(found, NoBios):
-            state = show_knobs(machine_of(found.service), _nothing())
+            state = show_knobs(machine_of(found.service), nothing_known())
         else:
             state = show_knobs(found.machine, found.view)
         return replace(
@@ -92,7 +92,7 @@ def plan_of(connection: Connection, found: BiosReading | NoBios, wanted: Mapping
         BmcUnreachable: No answer to what keeps it from taking changes.
     """
     if isinstance(found, NoBios):
-        plan_ = plan_knobs(machine_of(found.service), _nothing(), wanted)
+        plan_ = plan_knobs(machine_of(found.service), nothing_known(), wanted)
     else:
         plan_ = plan_knobs(found.machine, found.view, wanted, logical_cpus=found.logical_cpus)
         if any(knob.status == "change" for knob in plan_.knobs):
@@ -128,7 +128,8 @@ def notes_of(found: BiosReading | NoBios) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _nothing() -> BiosView:
+def nothing_known() -> BiosView:
+    """The attributes of a machine without a BIOS over Redfish."""
     return BiosView(registry=no_registry({}), current={})
 
 

@@ -30,12 +30,12 @@ from nodeprep.bmc.target import BmcTarget
 from nodeprep.errors import DocumentError, Inconclusive, NodeprepError, UsageError
 from nodeprep.fleet import Ledger
 from nodeprep.model.bios import BiosApplication, BiosOutcome, BiosPlan, BiosValue
+from nodeprep.model.bios_restore import RestorePoint
 from nodeprep.model.codec import encode_pretty
 from nodeprep.model.run import Run
 from nodeprep.workflows.bios import Connect, NoBios, is_simulated, look, plan_of, readable
 from nodeprep.workflows.bios_restore import (
     FILE,
-    RestorePoint,
     RestoreStore,
     continued,
     read_restore_point,
@@ -45,6 +45,11 @@ from nodeprep.workflows.home import Home
 
 DOCUMENT, EVENTS = "bios_apply.json", "events.jsonl"
 _PRIVATE = 0o600
+# Source: dsx-ai-factory/infra-controller#505: the BMC told one thing, and the host ran with another.
+BMC_ONLY = (
+    "that this is in effect is the BMC's word: what the host runs with is to be seen on the host "
+    "(nodeprep verify)"
+)
 # A reset of an earlier run is waited for that long and no longer.
 _POST_S = 600.0
 
@@ -326,9 +331,12 @@ class _Work:
         )
         point = self._point
         known = dict(point.values) if point is not None else {}
+        state = self._state(outcomes, done)
+        if state in ("applied", "partial"):
+            self._notes.append(BMC_ONLY)
         return BiosApplication(
             bmc=before.bmc,
-            state=self._state(outcomes, done),
+            state=state,
             before=before,
             after=after,
             outcomes=outcomes,

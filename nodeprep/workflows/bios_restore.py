@@ -11,7 +11,7 @@ import fcntl
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -20,51 +20,12 @@ from nodeprep.bmc.target import BmcTarget
 from nodeprep.errors import DocumentError, UsageError
 from nodeprep.fleet.disk import write_durably
 from nodeprep.model.bios import BiosMachine, BiosValue
+from nodeprep.model.bios_restore import RestorePoint
 from nodeprep.model.codec import decode, encode_pretty
 from nodeprep.workflows.home import Home
 
 FILE = "bios_restore.json"
 _PRIVATE = 0o600
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestorePoint:
-    """`nodeprep.bios_restore/1`.
-
-    Attributes:
-        values: All settings, as they were in effect.
-        planned: What was to be written.
-        after: All settings after it; empty for a run that did not end.
-        jobs: URIs of jobs that nodeprep made.
-        finished: The run came to its end, and what it wrote is in effect.
-        reset_at: When the host was last restarted, in seconds since 1970; 0 for never.
-    """
-
-    bmc: BiosMachine
-    address: str
-    serial: str
-    taken_at: str
-    values: dict[str, BiosValue]
-    planned: dict[str, BiosValue] = field(default_factory=dict)
-    after: dict[str, BiosValue] = field(default_factory=dict)
-    jobs: tuple[str, ...] = ()
-    finished: bool = False
-    reset_at: float = 0.0
-    schema: Literal["nodeprep.bios_restore/1"] = field(default="nodeprep.bios_restore/1")
-
-    def to_restore(self) -> dict[str, BiosValue]:
-        """What nodeprep changed, with the values before: what it wrote, and what that changed besides."""
-        known: dict[str, BiosValue] = {
-            name: value for name, value in self.values.items() if value is not None
-        }
-        if not self.after:
-            # It is not known what else changed; a restore looks at all that differs now.
-            return known
-        return {
-            name: value
-            for name, value in known.items()
-            if name in self.planned or (name in self.after and self.after[name] != value)
-        }
 
 
 @dataclass(frozen=True, slots=True)

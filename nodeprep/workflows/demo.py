@@ -7,11 +7,13 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from nodeprep.bmc.redfish.patience import Clock
 from nodeprep.errors import UsageError
 from nodeprep.fleet import FleetEvent
 from nodeprep.model.codec import encode_pretty
 from nodeprep.model.outputs import DemoResult
 from nodeprep.sim.rack import build_rack
+from nodeprep.sim.rack_bmcs import HURRY, serving_bmcs
 from nodeprep.sim.stories import check_stories
 from nodeprep.workflows.apply import Budget, apply
 from nodeprep.workflows.asking import CertifyOptions
@@ -42,15 +44,17 @@ def demo(folder: Path, *, nodes: int, notify: Notify) -> DemoResult:
     folder = folder.absolute()
     _clear(folder)
     home = Home(folder / "home")
-    rack = build_rack(folder / "rack", nodes=nodes)
-    request = Request(inventory=rack.inventory)
-
-    with Session(replace(request, output=folder / "runs" / "apply"), "apply", home=home) as session:
-        session.notify = _stage("apply", notify)
-        apply(session, plan(session), Budget())
-    with Session(replace(request, output=folder), "certify", home=home) as session:
-        session.notify = _stage("certify", notify)
-        certified = certify(session, CertifyOptions())
+    built = build_rack(folder / "rack", nodes=nodes)
+    request = Request(inventory=built.inventory)
+    with serving_bmcs(built) as rack:
+        with Session(replace(request, output=folder / "runs" / "apply"), "apply", home=home) as session:
+            session.notify = _stage("apply", notify)
+            session.make_clock = _Hurried
+            apply(session, plan(session), Budget())
+        with Session(replace(request, output=folder), "certify", home=home) as session:
+            session.notify = _stage("certify", notify)
+            session.make_clock = _Hurried
+            certified = certify(session, CertifyOptions())
 
     shutil.copyfile(home.keys / "simulated.pub", folder / "demo.pub")
     stories = check_stories(rack, {host: each.certificate for host, each in certified.items()})
@@ -63,6 +67,16 @@ def demo(folder: Path, *, nodes: int, notify: Notify) -> DemoResult:
     )
     (folder / "stories.json").write_bytes(encode_pretty(result))
     return result
+
+
+class _Hurried(Clock):
+    """The time of the simulated BMCs, which runs faster than that of people."""
+
+    def now(self) -> float:
+        return time.monotonic() * HURRY
+
+    def wait(self, seconds: float) -> None:
+        super().wait(seconds / HURRY)
 
 
 def _stage(name: str, notify: Notify) -> Notify:

@@ -51,6 +51,10 @@ def probe(
             host_vars={host: _probe_vars(session, asked[host], before[host]) for host in loaded},
         )
         probed.update({host: _collect(session, outcomes[host]) for host in loaded})
+        # A BIOS that was changed or staged under load is another machine than the one that was judged.
+        seen = {host: each.after for host, each in probed.items() if each.after is not None}
+        for host, after in session.look_at_bios(seen, label="after").items():
+            probed[host] = replace(probed[host], after=after)
     return probed
 
 

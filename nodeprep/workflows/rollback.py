@@ -8,6 +8,7 @@ from typing import Any
 from nodeprep.fleet import Outcome
 from nodeprep.model.facts import NodeFacts
 from nodeprep.model.outputs import Rollback
+from nodeprep.workflows.bios_back import BiosBack
 from nodeprep.workflows.claim import Claim, claim
 from nodeprep.workflows.session import Session
 from nodeprep.workflows.trial import may_reboot
@@ -31,6 +32,8 @@ def _rollback(
 ) -> Mapping[str, Rollback]:
     held = {host: mine.refusal(host) for host in facts if mine.refusal(host)[0]}
     hosts = [host for host in facts if host not in held]
+    bios = BiosBack(session, hosts, reboot=reboot)
+    bios.stage()
     outcomes = session.fleet.run(
         "rollback.yml",
         session.pick(hosts),
@@ -47,9 +50,13 @@ def _rollback(
     outcomes = {**outcomes, **{host: Outcome(host, "failed", {}, *why) for host, why in held.items()}}
     for host, outcome in outcomes.items():
         session.record(host, PHASE, outcome.state, error=outcome.error, hint=outcome.hint)
+    bios.finish()
     through = [host for host, outcome in outcomes.items() if outcome.state == "done"]
     after = session.observe(through, label="after", phase="verify").facts if through else {}
-    return {host: _told(outcomes[host], before, after.get(host)) for host, before in facts.items()}
+    return {
+        host: bios.on(_told(outcome, facts[host], after.get(host)))
+        for host, outcome in outcomes.items()
+    }
 
 
 def _told(outcome: Outcome, before: NodeFacts, after: NodeFacts | None) -> Rollback:

@@ -14,14 +14,17 @@ from types import TracebackType
 from typing import Any
 
 import nodeprep
+from nodeprep.bmc.redfish.patience import Clock
 from nodeprep.errors import DocumentError, PolicyError, Problem, UsageError
 from nodeprep.fleet import Fleet, FleetEvent, Ledger, Outcome, Target
+from nodeprep.model.bios import BiosFacts
 from nodeprep.model.codec import encode_pretty, from_builtins
 from nodeprep.model.facts import NodeFacts
 from nodeprep.model.policy import Policy
 from nodeprep.model.run import HostState, Run
 from nodeprep.model.spec import NodeSpec
 from nodeprep.profiles import SiteSettings, load_settings_file, resolve, settings_from_variables
+from nodeprep.workflows.bios_facts import MakeClock, read_bios, with_bios
 from nodeprep.workflows.home import Home
 
 Notify = Callable[[FleetEvent], None]
@@ -57,6 +60,10 @@ class Observed:
 class Session:
     """One run. Use as a context manager: leaving it closes the ledger, also after an error.
 
+    Attributes:
+        bios: By host, the last look at its BIOS; hosts without one are not in it.
+        make_clock: The time by which BMCs are waited for; simulated ones can do with a faster one.
+
     Raises (on entry):
         UsageError: The inventory matches nothing, or the run folder cannot be written.
         PolicyError: A policy does not hold together; all hosts' problems at once.
@@ -69,6 +76,8 @@ class Session:
         self.notify: Notify = _say_nothing
         self.specs: dict[str, NodeSpec] = {}
         self.facts: dict[str, NodeFacts] = {}
+        self.bios: dict[str, BiosFacts] = {}
+        self.make_clock: MakeClock = Clock
 
     def __enter__(self) -> Session:
         self.run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{self.verb}-{secrets.token_hex(2)}"
@@ -131,7 +140,7 @@ class Session:
         label: str,
         phase: str = "inspect",
     ) -> Observed:
-        """Facts of some hosts, saved as facts/HOST.LABEL.json."""
+        """Facts of some hosts and of their BIOS, saved as facts/HOST.LABEL.json."""
         outcomes = self.fleet.run("inspect.yml", self.pick(hosts), phase=phase)
         facts: dict[str, NodeFacts] = {}
         failed: dict[str, Outcome] = {}
@@ -146,7 +155,19 @@ class Session:
             self.record(host, phase, "done")
         if any(each.simulated for each in facts.values()):
             self.ledger.describe(simulated=True)
-        return Observed(facts=facts, failed=failed)
+        return Observed(facts=self.look_at_bios(facts, label=label), failed=failed)
+
+    def look_at_bios(self, facts: Mapping[str, NodeFacts], *, label: str) -> dict[str, NodeFacts]:
+        """The facts with what the BMCs of these hosts tell of their BIOS, saved anew; see `bios` for it."""
+        read = read_bios(
+            self.pick(list(facts)), {host: self.policy(host) for host in facts}, make_clock=self.make_clock
+        )
+        whole = {host: with_bios(found, read[host]) for host, found in facts.items()}
+        for host, found in whole.items():
+            self.save(f"facts/{host}.{label}.json", found)
+            if found.bios.value is not None:
+                self.bios[host] = found.bios.value
+        return whole
 
     def parse_facts(self, outcome: Outcome, *, label: str) -> NodeFacts | Outcome:
         """The facts an outcome carries, saved; or the outcome as a failure when it carries none."""

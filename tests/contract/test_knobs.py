@@ -21,9 +21,9 @@ CASES = ROOT / "tests" / "cases" / "knobs"
 FILES = sorted(CASES.glob("*/*.yaml"))
 KNOBS = {knob.id: knob for knob in all_knobs()}
 
-# What a plan can say of a knob, each of which needs a case. Nothing is known of the BIOS yet.
+# What a plan can say of a knob, each of which needs a case.
 KINDS = {
-    "bios": {"unsupported"},
+    "bios": {"ok", "change", "refused", "unsupported", "unknown"},
     "gpu_ecc": {"ok", "unsupported", "unknown"},
     "gpu_persistence": {"ok", "change", "unknown"},
     "gpu_power_boot": {"ok", "change", "refused", "unsupported", "unknown"},

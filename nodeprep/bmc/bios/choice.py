@@ -200,7 +200,7 @@ def _without_list(knob: BiosKnob, wanted: str, source: Source) -> Choice | NotOf
         return _integer(knob, wanted, current, source)
     elif isinstance(current, str):
         if knob.is_switch:
-            text = _switch_spelling(current, wanted, source)
+            text = _switch_spelling(knob, current, wanted, source)
         elif wanted == AUTO:
             text = current if generation_of(current) == AUTO else None
         else:
@@ -213,8 +213,10 @@ def _without_list(knob: BiosKnob, wanted: str, source: Source) -> Choice | NotOf
     )
 
 
-def _switch_spelling(current: str, wanted: str, source: Source) -> str | None:
+def _switch_spelling(knob: BiosKnob, current: str, wanted: str, source: Source) -> str | None:
     on = wanted == "enabled"
+    if word_of(current, source.name) in (knob.on if on else knob.off):
+        return current
     spelling = opposite_spelling(current, on=on)
     if spelling is None and key(current) in AUTO_WORDS:
         used = max(SWITCH_SPELLINGS, key=lambda pair: sum(source.vocabulary.get(word, 0) for word in pair))

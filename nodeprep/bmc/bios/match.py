@@ -24,9 +24,11 @@ _ADAPTER = re.compile(
 )
 
 # Words around the one that counts: "Intel(R) VT-d", "PCIe ASPM Support (Global)", "SR-IOV Global Enable".
+# The names of AMD's reference code ("CbsCmnGnbNbIOMMU", "CbsCmnGnbSMUDfCstates") stand without a display name
+# in the registries of Cisco and ASRock Rack.
 _BEFORE = (
     "pciexpress", "pcie", "pci", "intel", "amd", "cpu", "processor", "proc", "global", "system", "usb",
-    "enable", "support", "bios",
+    "enable", "support", "bios", "cbs", "cmn", "gnb", "nb", "smu",
 )  # fmt: skip
 _AFTER = (
     "supported", "support", "enabled", "enable", "control", "ctrl", "ctl", "mode", "globally", "global",

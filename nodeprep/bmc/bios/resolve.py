@@ -93,6 +93,14 @@ def resolve(
     if not found:
         return _fallback(knob, context)
     of_slots = tuple(entry for entry in found if entry.scope != GLOBAL)
+    if not knob.is_switch:
+        off = tuple(entry for entry in of_slots if _is_off(entry, context))
+        of_slots = tuple(entry for entry in of_slots if entry not in off)
+        if off:
+            names = listed([entry.name for entry in off])
+            notes = (*notes, f"left as it is, since its link is switched off: {names}")
+            if not of_slots or any(same_scope(entry.scope, slot) for entry in off for slot in slots):
+                return Unsupported(f"{names}: switched off, so there is no link to limit")
     of_all = tuple(entry for entry in found if entry.scope == GLOBAL)
     if slots:
         return _limited(of_slots, of_all, slots, notes)
@@ -124,6 +132,16 @@ def _matching(knob: BiosKnob, context: Context) -> tuple[tuple[Found, ...], tupl
     best_first = sorted(seen, key=lambda pair: (pair[1].rank, natural(pair[1].scope)))
     notes = {match.note: None for _, match in best_first[:1] if match.note}
     return tuple(Found(entry, match.scope, match.rank) for entry, match in best_first), tuple(notes)
+
+
+def _is_off(found: Found, context: Context) -> bool:
+    """The link of a slot is off: a generation would switch it on.
+
+    Source: BIOS of Cisco UCS C240 M5, PcieSlotFrontNvme1LinkSpeed: Disabled.
+    """
+    staged = context.view.staged(found.name)
+    value = context.view.current[found.name] if staged is None else staged
+    return isinstance(value, str) and word_of(value, found.name) in OFF_WORDS
 
 
 def _suits(knob: BiosKnob, attribute: Attribute, current: Scalar) -> bool:

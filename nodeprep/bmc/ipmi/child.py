@@ -36,7 +36,7 @@ def main() -> None:
         if order.get("end"):
             session.logout()
             break
-        _tell(answers, _carry_out(session, order))
+        _tell(answers, _sensors(session) if order.get("sensors") else _carry_out(session, order))
     # Not sys.exit: pyghmi's thread would be waited for.
     os._exit(0)
 
@@ -86,6 +86,43 @@ def _carry_out(session: Any, order: Order) -> Answer:
 
 def _ask(session: Any, order: Order) -> Any:
     return session.raw_command(netfn=order["netfn"], command=order["command"], data=order["data"])
+
+
+def _sensors(session: Any) -> Answer:
+    """Every sensor of the BMC's repository (SDR), as pyghmi reads it, over the session that is open."""
+    from pyghmi.ipmi.command import Command  # noqa: PLC0415
+
+    class Asker(Command):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.ipmi_session = session
+            self.bmc = session.bmc
+            self._sdr = self._oem = self._sdrcachedir = None
+            self._oemknown = False
+
+    asker: Any = Asker()
+    found = []
+    try:
+        asker.init_sdr()
+        for number in asker._sdr.get_sensor_numbers():
+            found.append(_sensor(asker, asker._sdr.sensors[number]))
+    except Exception as error:
+        return {"failed": "command", "words": _words(error)}
+    return {"sensors": found}
+
+
+def _sensor(asker: Any, sensor: Any) -> Answer:
+    about = {"name": sensor.sensor_name, "type": str(sensor.sensor_type)}
+    got = asker.raw_command(netfn=4, command=0x2D, rslun=sensor.sensor_lun, data=(sensor.sensor_number,))
+    if "error" in got:
+        return {**about, "code": got.get("code", 0xFFFF), "words": str(got["error"])}
+    reading = sensor.decode_sensor_reading(asker, got["data"])
+    return {
+        **about,
+        "value": reading.value,
+        "units": str(reading.units or ""),
+        "unavailable": bool(reading.unavailable),
+        "health": int(reading.health or 0),
+    }
 
 
 def _send_once(session: Any, order: Order) -> Any:

@@ -6,8 +6,10 @@ from nodeprep.bmc.event_log import LogMark, LogNews
 from nodeprep.bmc.identity import BmcIdentity
 from nodeprep.bmc.ipmi import power, sel
 from nodeprep.bmc.ipmi.identity import identity
+from nodeprep.bmc.ipmi.sensors import sensors_of
 from nodeprep.bmc.ipmi.session import IpmiSession
 from nodeprep.bmc.power import PowerAction, PowerState
+from nodeprep.model.bmc import BmcSensors
 
 
 class IpmiController:
@@ -35,6 +37,10 @@ class IpmiController:
     def identity(self) -> BmcIdentity:
         """Who the BMC is."""
         return identity(self._begun())
+
+    def sensors(self) -> BmcSensors:
+        """What the BMC measures."""
+        return sensors_of(self._begun().sensors())
 
     def _begun(self) -> IpmiSession:
         self._session.begin()

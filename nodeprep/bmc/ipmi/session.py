@@ -121,6 +121,17 @@ class IpmiSession:
         what = f"command {netfn:#04x} {command:#04x}"
         return self._data(self._checked(self._patiently(order, what), what), what)
 
+    def sensors(self) -> list[dict[str, Any]]:
+        """The sensors as the process that speaks IPMI read them.
+
+        Raises:
+            BmcUnreachable: They could not be read, or not in time.
+            Interrupted: Broken off.
+        """
+        answer = self._checked(self._exchange({"sensors": True}, "sensors"), "sensors")
+        found: list[dict[str, Any]] = answer["sensors"]
+        return found
+
     def command_once(self, netfn: int, command: int, data: Sequence[int] = ()) -> bool:
         """Sends one packet; whether its answer came. Without it the session is over.
 

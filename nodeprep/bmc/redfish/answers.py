@@ -120,7 +120,7 @@ def read_body(data: bytes, uri: str) -> Mapping[str, Any]:
         raise Malformed(f"{uri} is not JSON: {error}", uri=uri) from error
     if not isinstance(value, dict):
         raise Malformed(f"{uri} is not a JSON object but {type(value).__name__}", uri=uri)
-    return value
+    return _encodable(value, data)
 
 
 def refusal(answer: Answer, who: str) -> RedfishError:
@@ -159,6 +159,15 @@ def messages_of(data: bytes, clean: Any) -> tuple[Message, ...]:
         text = re.sub(r"<[^>]*>|\s+", " ", data[:2000].decode("utf-8", "replace"))
         text = re.sub(r"\s+", " ", text).strip()[:200]
         return (Message("", clean(text)),) if text else ()
+
+
+def _encodable(value: dict[str, Any], data: bytes) -> dict[str, Any]:
+    """The value with a mark for each half of a UTF-16 pair: no document could be written with one."""
+    if b"\\ud" not in data.lower():
+        return value
+    text = json.dumps(value, ensure_ascii=False)
+    whole: dict[str, Any] = json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    return whole
 
 
 def _unpacked(data: bytes, uri: str) -> bytes:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
+import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -68,6 +70,7 @@ class Connection:
         self._patience_s = patience_s
         self._clock = clock or Clock(cancelled)
         self._session: Session | None = None
+        self._ends_at = math.inf
         # The event, and not the clock, whose place another one takes at logout.
         self._broken_off = self._clock.cancelled
         self._exchange = Exchange(
@@ -103,6 +106,15 @@ class Connection:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._end()
+
+    @contextlib.contextmanager
+    def within(self, seconds: float) -> Iterator[None]:
+        """All requests of the block together take at most so long; what comes too late is BmcUnreachable."""
+        before, self._ends_at = self._ends_at, self._clock.now() + seconds
+        try:
+            yield
+        finally:
+            self._ends_at = before
 
     def get(self, uri: str, *, patience_s: float | None = None) -> Resource:
         """Reads a resource.
@@ -228,6 +240,7 @@ class Connection:
         # an event of its own.
         self._exchange.close()
         self._clock = Clock()
+        self._ends_at = math.inf
         self._broken_off = self._clock.cancelled
         order = Order("DELETE", session.uri, headers={"X-Auth-Token": session.token})
         try:
@@ -254,7 +267,7 @@ class Connection:
 
     def _patiently(self, order: Order, seconds: float) -> Answer:
         """The answer, after as many tries as the BMC asks for and the time allows."""
-        patience = Patience(self._clock, seconds)
+        patience = Patience(self._clock, min(seconds, self._ends_at - self._clock.now()))
         stumbles = 0
         while True:
             answer = self._exchange.carry(order, patience)

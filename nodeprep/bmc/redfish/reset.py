@@ -75,6 +75,12 @@ def reset_types(connection: Connection, system: Resource) -> tuple[str, ...]:
     return found or _USUAL
 
 
+def reset_target(system: Resource) -> str:
+    """Where a reset is sent; the usual place when the system names none."""
+    usual = f"{system.uri.rstrip('/')}/Actions/ComputerSystem.Reset"
+    return own_path(_action(system).get("target")) or usual
+
+
 class Restart:
     """One restart of a host.
 
@@ -95,9 +101,7 @@ class Restart:
     ) -> None:
         self._connection = connection
         self._uri = service.system.uri
-        self._target = own_path(_action(service.system).get("target")) or (
-            f"{service.system.uri.rstrip('/')}/Actions/ComputerSystem.Reset"
-        )
+        self._target = reset_target(service.system)
         self._types = reset_types(connection, service.system)
         self._graceful_s = graceful_s
         self._ends_at = ends_at

@@ -29,6 +29,10 @@ _VENDORS: tuple[tuple[str, str], ...] = (
     ("inspur", r"inspur|ieit"),
     ("zt", r"\bzt\s?systems"),
     ("wiwynn", r"wiwynn"),
+    ("cisco", r"\bcisco\b"),
+    ("fujitsu", r"fujitsu|fsas"),
+    ("asrock", r"asrock"),
+    ("huawei", r"huawei|xfusion"),
     ("ami", r"\bami\b|american megatrends|megarac"),
     ("openbmc", r"openbmc"),
 )
@@ -82,10 +86,19 @@ def read_service(connection: Connection, *, system: str = "") -> Service:
         BmcUnreachable: No answer.
     """
     root = connection.root
-    found = _system(connection, root.find_link("Systems") or SYSTEMS, system)
+    found = read_system(connection, system)
     chassis = _part(connection, found, "Chassis", root.find_link("Chassis") or CHASSIS)
     manager = _part(connection, found, "ManagedBy", root.find_link("Managers") or MANAGERS)
     return Service(root, found, chassis, manager, _identity(root, found, manager))
+
+
+def read_system(connection: Connection, wanted: str = "") -> Resource:
+    """The system of a BMC alone.
+
+    Raises:
+        As `read_service`.
+    """
+    return _system(connection, connection.root.find_link("Systems") or SYSTEMS, wanted)
 
 
 def vendor_word(*told: str) -> str:

@@ -14,6 +14,9 @@ from typing import Any
 
 from nodeprep.model import outputs
 from nodeprep.model.bios import BiosApplication, BiosPlan, BiosState
+from nodeprep.model.bios_lists import BiosPlanList, BiosStateList
+from nodeprep.model.bios_restore import RestorePoint
+from nodeprep.model.bmc import BmcSensors
 from nodeprep.model.certificate import Certificate
 from nodeprep.model.codec import json_schema
 from nodeprep.model.envelope import SignedEnvelope
@@ -56,6 +59,10 @@ DOCUMENTS: Mapping[str, Document] = MappingProxyType(
         "nodeprep.bios/1": Document(BiosState),
         "nodeprep.bios_plan/1": Document(BiosPlan),
         "nodeprep.bios_apply/1": Document(BiosApplication),
+        "nodeprep.bios_plan_list/1": Document(BiosPlanList),
+        "nodeprep.bios_list/1": Document(BiosStateList),
+        "nodeprep.bios_restore/1": Document(RestorePoint),
+        "nodeprep.bmc_sensors/1": Document(BmcSensors),
         "nodeprep.rollback/1": Document(outputs.Rollback),
         "nodeprep.rollback_list/1": Document(outputs.RollbackList),
         "nodeprep.verification_list/1": Document(outputs.VerificationList),

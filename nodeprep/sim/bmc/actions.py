@@ -69,6 +69,7 @@ class Actions:
             state.host.reset(kind)
         except HostRefused as refused:
             raise self._state_refused(str(refused)) from None
+        state.logs.add(f"Reset of the host: {kind}.", MessageId=f"{self._base}.ResetHost", MessageArgs=[kind])
         if kind != "Nmi":
             state.ready_at = state.clock() + state.conduct.ready.not_ready_s
 

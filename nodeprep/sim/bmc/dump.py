@@ -88,7 +88,7 @@ class Dump:
     def encoded(self, uri: str) -> bytes:
         """A resource that never changes, as JSON. Kept, since a thousand BMCs send it."""
         if uri not in self._encoded:
-            self._encoded[uri] = msgspec.json.encode(self.body(uri) or self.resources[uri])
+            self._encoded[uri] = as_json(self.body(uri) or self.resources[uri])
         return self._encoded[uri]
 
     def compressed(self, uri: str) -> bytes:
@@ -179,6 +179,14 @@ class Dump:
     def _add(self, uri: str, body: dict[str, Any]) -> None:
         self.resources[uri] = body
         self._lower[uri.lower()] = uri
+
+
+def as_json(body: Any) -> bytes:
+    """A body as JSON, with numbers of any length and halves of UTF-16 pairs where its dump has them."""
+    try:
+        return msgspec.json.encode(body)
+    except (UnicodeEncodeError, OverflowError):
+        return json.dumps(body).encode()
 
 
 def plain(uri: str) -> str:

@@ -107,6 +107,9 @@ class SimulatedBmc:
             if request.method != "POST":
                 raise self._not_allowed("POST")
             return self._actions.run(path, request)
+        entries = self.state.logs.body(path, unquote(request.query)) if request.method == "GET" else None
+        if entries is not None:
+            return Response(200, JSON, msgspec.json.encode(entries))
         uri = self._tree.find(path)
         if uri is None:
             raise self._missing(path)

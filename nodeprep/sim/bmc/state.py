@@ -11,6 +11,7 @@ from nodeprep.sim.bmc.dump import Dump
 from nodeprep.sim.bmc.etags import EtagRules, opaque
 from nodeprep.sim.bmc.host import Host, SimulatedHost
 from nodeprep.sim.bmc.jobs import BIOS_JOB, Jobs
+from nodeprep.sim.bmc.logs import Logs
 from nodeprep.sim.bmc.sessions import Sessions
 from nodeprep.sim.bmc.settings import BiosSettings
 from nodeprep.sim.bmc.vendors import settings_of
@@ -50,6 +51,12 @@ class State:
         self.host: Host = host or SimulatedHost(clock, conduct.power, post_s=post_s, on=on, on_reset=on_reset)
         self.settings = BiosSettings(dump, conduct, on_staged=on_staged, on_promoted=on_promoted)
         self.jobs = Jobs(conduct.jobs, clock, self.host)
+        self.logs = Logs(
+            dump,
+            self.now,
+            newest_first=conduct.vendor == "dell",
+            links=conduct.vendor in ("hpe", "hpe_ilo4"),
+        )
         self.etags = EtagRules(conduct.etag, conduct.base)
         timeout = dump.body(dump.find(f"{_root(dump)}/SessionService")).get("SessionTimeout")
         # Some BMCs count minutes here (iLO, AMI say 30); a test would not wait for either.
@@ -89,7 +96,8 @@ class State:
         """The ETag of a resource, as the resource itself holds it; empty when it has none."""
         body = self.dump.body(uri)
         own = body.get("@odata.etag")
-        own = own if isinstance(own, str) else ""
+        # A damaged dump may hold what no header can carry.
+        own = own if isinstance(own, str) and own.isascii() and own.isprintable() else ""
         version = 0
         if uri == self.settings_uri:
             version = self.settings.changes

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from nodeprep.sim.bmc.dump import MARK, ROOT, is_registry, link_of, plain
+from nodeprep.sim.bmc.dump import MARK, ROOT, as_json, is_registry, link_of, plain
 from nodeprep.sim.bmc.host import allowed_types
 from nodeprep.sim.bmc.jobs import Job
 from nodeprep.sim.bmc.messages import JSON
@@ -122,7 +122,7 @@ class Tree:
         return Response(
             answer.status,
             answer.headers,
-            msgspec.json.encode({**body, "Members": [self._member(link) for link in members]}),
+            as_json({**body, "Members": [self._member(link) for link in members]}),
         )
 
     def _member(self, link: Any) -> Any:
@@ -174,7 +174,7 @@ class Tree:
                 header["ETag"] = shown
         elif etag:
             header["ETag"] = etag
-        return Response(200, {**JSON, **header}, msgspec.json.encode(body))
+        return Response(200, {**JSON, **header}, as_json(body))
 
     def _bios_body(self) -> dict[str, Any]:
         state = self._state

@@ -146,8 +146,9 @@ def _expanded(kind: Any, plain: Any) -> Any:
         return None
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
-        (kind,) = [argument for argument in arguments if argument is not type(None)]
-        return _expanded(kind, plain)
+        kinds = [argument for argument in arguments if argument is not type(None)]
+        # Several are plain values of a BIOS attribute or a policy.
+        return _expanded(kinds[0], plain) if len(kinds) == 1 else plain
     if origin is Reading:
         return _reading(arguments[0], plain)
     if origin is tuple:

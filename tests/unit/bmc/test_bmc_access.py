@@ -189,10 +189,8 @@ def test_what_is_not_a_file_is_refused_and_not_waited_for(tmp_path: Path, make: 
     assert problem.message == f"{path} is not a file"
 
 
-def test_a_way_back_over_redfish_is_refused_before_a_node_hangs(tmp_path: Path) -> None:
-    secret = tmp_path / "secret"
-    secret.write_text("hunter2")
-    secret.chmod(0o600)
-    access = {"protocol": "redfish", "address": "10.0.0.7", "user": "admin"}
-    with pytest.raises(PolicyError, match="not asked over redfish"):
-        read_access({"node1": {"nodeprep_bmc": access, "nodeprep_bmc_password_file": str(secret)}}, {})
+def test_a_way_back_over_redfish(tmp_path: Path) -> None:
+    access = {"protocol": "redfish", "address": "10.0.0.7", "user": "admin", "ca": str(tmp_path / "ca.pem")}
+    bmc = read_access({"node01": {"nodeprep_bmc": access}}, {ENVIRONMENT: SECRET})["node01"].bmc
+    assert bmc is not None
+    assert (bmc.protocol, bmc.port, bmc.tls.ca) == ("redfish", 443, tmp_path / "ca.pem")

@@ -107,7 +107,9 @@ class Bench(httpx.BaseTransport):
             made = self.script(request.method, path)
             if made is not None:
                 return made
-        answer = self.bmc.handle(Request(request.method, path, self.headers[-1], body, turn=self._turn - 1))
+        answer = self.bmc.handle(
+            Request(request.method, path, self.headers[-1], body, self._turn - 1, request.url.query.decode())
+        )
         self.clock.time += 0.1 + answer.delay_s
         if dies:
             raise Killed

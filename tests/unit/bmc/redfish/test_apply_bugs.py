@@ -308,6 +308,16 @@ def test_bug_31_values_that_read_null_are_told_as_unread_and_never_as_taken(tmp_
     assert done.state != "applied"
 
 
+def test_bug_34_what_the_bmc_says_is_not_what_the_host_runs_with(tmp_path: Path) -> None:
+    bench = Bench(bios_trees.small(), tmp_path)
+    assert any("seen on the host" in note for note in bench.apply("iommu=disabled").notes)
+    assert not any("seen on the host" in note for note in bench.apply("iommu=disabled").notes)
+    locked = Bench(bios_trees.small(), tmp_path / "locked", faults=("lockdown",))
+    done = locked.apply("iommu=disabled")
+    assert done.state == "failed"
+    assert not any("seen on the host" in note for note in done.notes)
+
+
 def test_bug_35_the_host_is_switched_off_and_on_where_a_restart_hangs(tmp_path: Path) -> None:
     bench = Bench(bios_trees.lenovo(), tmp_path, faults=("restart_hangs", "graceful_ignored"))
     assert bench.apply("iommu=disabled").state == "applied"
