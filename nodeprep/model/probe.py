@@ -114,6 +114,8 @@ class Phase:
     name: str
     start_s: float
     end_s: float
+    round: int = 1
+    """Levels repeat their phases; from 1."""
 
 
 GpuRunState = Literal["completed", "interrupted", "failed", "skipped"]

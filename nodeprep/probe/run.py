@@ -22,10 +22,11 @@ from . import files, gpus, program, turns
 from .backends.hints import NUMPY_HINT, TORCH_HINT
 from .gpus import Gpu
 from .options import Options
+from .phases import PHASES, Assignment, View
 from .problem import ProbeError
 from .process import WorkerProcess
 from .record import GpuRecord
-from .session import Assignment, assignment_document
+from .session import assignment_document
 from .telemetry import Telemetry
 
 SCHEMA = "nodeprep.probe/1"
@@ -239,7 +240,7 @@ class Run:
         if message["kind"] == "phase":
             if message["name"] not in self._announced:
                 self._announced.add(message["name"])
-                self._say(message["name"], _PHASE_WORDS[message["name"]])
+                self._say(message["name"], PHASES[message["name"]].words)
         elif message["kind"] == "mismatch" and record.mismatches <= MISMATCHES_TOLD:
             found = message["mismatch"]
             again = {True: ", and again on a repeat", False: ", but not on a repeat", None: ""}
@@ -258,7 +259,7 @@ class Run:
         for record in self._records:
             if record.gpu.address not in self._workers:
                 continue
-            longest = max(record.seconds, default=0.0)
+            longest = max(record.compute.seconds, default=0.0)
             limit = (
                 max(LEAST_SILENCE_S, SILENT_ITERATIONS * longest) if record.iterations else SETUP_SILENCE_S
             )
@@ -330,15 +331,7 @@ class Run:
         )
 
     def _percent(self) -> int:
-        budget = self._options.budget
-        parts = (
-            2 * budget.copies_s,
-            budget.ceiling_s,
-            budget.warm_up_s,
-            budget.compute_s,
-            budget.cool_down_s,
-        )
-        return min(99, int(100 * self._now() / (budget.total_s or sum(parts) + 1.0)))
+        return min(99, int(100 * self._now() / (self._options.budget.planned_s + 1.0)))
 
     def _report_progress(self) -> None:
         """One line for all GPUs, once each of them computes."""
@@ -410,14 +403,21 @@ class Run:
             "versions": versions,
             "started_at": self._started_at,
             "duration_s": round(self._now(), 3),
-            "gpus": [record.document(self._summary(record)) for record in self._records],
+            "gpus": [record.document(self._summary(record), self._view(record)) for record in self._records],
         }
 
     def _summary(self, record: GpuRecord) -> Dict[str, Any]:
         telemetry = self._telemetry or Telemetry(
             self._options.root, [record.gpu.address], self._options.budget.telemetry_s, self._started
         )
-        return telemetry.summary(record.gpu.address, record.window(), record.gpu.enforced_limit_w)
+        return telemetry.summary(record.gpu.address, record.windows("compute"), record.gpu.enforced_limit_w)
+
+    def _view(self, record: GpuRecord) -> View:
+        """What the parts of a record may see of its samples."""
+        limit, telemetry, address = record.gpu.enforced_limit_w, self._telemetry, record.gpu.address
+        if telemetry is None:
+            return View(limit, lambda *_: [], "there was no telemetry")
+        return View(limit, lambda *where: telemetry.values(address, *where), telemetry.trouble)
 
     def _outcome(self) -> Tuple[str, str, str]:
         """State, error and hint of the run as a whole."""
@@ -440,15 +440,6 @@ class Run:
         if problems:
             return "failed", "; ".join(problems), self._hint or next((r.hint for r in failed if r.hint), "")
         return "completed", "", ""
-
-
-_PHASE_WORDS = {
-    "copies": "host memory copies, one direction at a time",
-    "ceiling": "large matrix products",
-    "build": "making weights",
-    "warm-up": "the model with copies both ways, not yet measured",
-    "compute": "the model with copies both ways, every block compared",
-}
 
 
 def _require_library(backend: str) -> None:

@@ -28,7 +28,7 @@ _SUMMARISED = (
 # single rate is missing, which is no failure of NVML; the summary is over the others.
 _RATES = ("pcie_rx_gbps", "pcie_tx_gbps")
 Columns = Dict[str, List[Optional[float]]]
-Window = Optional[Tuple[float, float]]
+Windows = Sequence[Tuple[float, float]]
 
 
 class Series:
@@ -114,16 +114,33 @@ class Telemetry:
             "phases": phases,
         }
 
-    def summary(self, address: str, window: Window, enforced_limit_w: Dict[str, Any]) -> Dict[str, Any]:
-        """What nodeprep.probe/1 says of the compute phase.
+    @property
+    def trouble(self) -> str:
+        """Why sampling ended early; "" when it did not."""
+        with self._lock:
+            return self._trouble
+
+    def values(self, address: str, column: str, start_s: float, end_s: float) -> List[Tuple[float, float]]:
+        """Times and values of a column that were sampled wholly within a stretch of the run."""
+        with self._lock:
+            series = self._series[address]
+            return [
+                (series.columns["t_s"][index] or 0.0, value)
+                for index in _inside(series, [(start_s, end_s)])
+                for value in [series.columns[column][index]]
+                if value is not None
+            ]
+
+    def summary(self, address: str, windows: Windows, enforced_limit_w: Dict[str, Any]) -> Dict[str, Any]:
+        """What nodeprep.probe/1 says of the compute phases.
 
         Args:
             address: The GPU.
-            window: Start and end of the phase in seconds of the run; None when there was none.
+            windows: Start and end of each in seconds of the run.
             enforced_limit_w: Reading of the power limit.
         """
         with self._lock:
-            document = _summary(self._series[address], window, self._trouble)
+            document = _summary(self._series[address], windows, self._trouble)
         document["file"] = telemetry_name(address)
         document["period_ms"] = self._period_s * 1000.0
         document["enforced_limit_w"] = enforced_limit_w
@@ -150,9 +167,11 @@ class Telemetry:
             due = max(due + self._period_s, time.monotonic())
 
 
-def _summary(series: Series, window: Window, trouble: str) -> Dict[str, Any]:
-    inside = _inside(series, window)
-    nothing = trouble or ("no sample fell into the compute phase" if window else "there was no compute phase")
+def _summary(series: Series, windows: Windows, trouble: str) -> Dict[str, Any]:
+    inside = _inside(series, windows)
+    nothing = trouble or (
+        "no sample fell into the compute phase" if windows else "there was no compute phase"
+    )
     masks = [int(mask) for mask in _picked(series, "event_reasons", inside)]
     document: Dict[str, Any] = {
         name: _column(series, name, inside, nothing, lambda values: stats_reading(values, ""))
@@ -162,17 +181,17 @@ def _summary(series: Series, window: Window, trouble: str) -> Dict[str, Any]:
     document["event_reason_samples"] = _bits(masks)
     document["samples"] = len(inside)
     document["errors"] = sum(series.failed[index] for index in inside)
-    document["longest_gap_ms"] = _longest_gap_ms(series, window, inside)
+    document["longest_gap_ms"] = _longest_gap_ms(series, windows)
     return document
 
 
-def _inside(series: Series, window: Window) -> List[int]:
-    """Samples that were taken wholly within the phase: one that outlasts it may have seen an idle GPU."""
-    if window is None:
-        return []
+def _inside(series: Series, windows: Windows) -> List[int]:
+    """Samples that were taken wholly within a phase: one that outlasts it may have seen an idle GPU."""
     starts = series.columns["t_s"]
     return [
-        i for i, t in enumerate(starts) if t is not None and window[0] <= t and series.ends[i] <= window[1]
+        index
+        for index, t in enumerate(starts)
+        if t is not None and any(start <= t and series.ends[index] <= end for start, end in windows)
     ]
 
 
@@ -210,10 +229,11 @@ def _bits(masks: List[int]) -> Dict[str, int]:
     return counts
 
 
-def _longest_gap_ms(series: Series, window: Window, inside: List[int]) -> float:
-    """Between two samples, or from an edge of the phase to its nearest sample."""
-    if window is None:
-        return 0.0
-    times = [series.columns["t_s"][index] or 0.0 for index in inside]
-    edges = [window[0], *times, window[1]]
-    return max(edges[n + 1] - edges[n] for n in range(len(edges) - 1)) * 1000.0
+def _longest_gap_ms(series: Series, windows: Windows) -> float:
+    """Between two samples, or from an edge of a phase to its nearest sample."""
+    longest = 0.0
+    for window in windows:
+        times = [series.columns["t_s"][index] or 0.0 for index in _inside(series, [window])]
+        edges = [window[0], *times, window[1]]
+        longest = max(longest, *(edges[n + 1] - edges[n] for n in range(len(edges) - 1)))
+    return longest * 1000.0

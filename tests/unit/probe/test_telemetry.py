@@ -26,8 +26,8 @@ def series(*samples: tuple[float, dict, dict]) -> Series:
     return made
 
 
-def summary(samples: Series, window=(10.0, 12.0), trouble="") -> dict:
-    return _summary(samples, window, trouble)
+def summary(samples: Series, windows=((10.0, 12.0),), trouble="") -> dict:
+    return _summary(samples, windows, trouble)
 
 
 def test_only_the_compute_phase_counts():
@@ -80,7 +80,7 @@ def test_no_sample_is_an_error_and_not_an_empty_summary():
     assert found["power_w"]["state"] == "error"
     assert found["event_reasons_union"]["state"] == "error"
     assert summary(series(), trouble="telemetry stopped")["power_w"]["detail"] == "telemetry stopped"
-    assert summary(series(), window=None)["power_w"]["detail"] == "there was no compute phase"
+    assert summary(series(), windows=())["power_w"]["detail"] == "there was no compute phase"
 
 
 def sampled(root, seconds: float) -> Telemetry:
@@ -99,7 +99,7 @@ def test_documents_decode(tmp_path):
     assert len(lengths) == 1
     assert lengths.pop() >= 3
     assert made.columns["power_w"][-1] == pytest.approx(71, rel=0.05)
-    found = msgspec.convert(telemetry.summary(ADDRESSES[0], (0.0, 9.0), LIMIT), type=TelemetrySummary)
+    found = msgspec.convert(telemetry.summary(ADDRESSES[0], [(0.0, 9.0)], LIMIT), type=TelemetrySummary)
     assert found.file == "telemetry-0000-17-00-0.json"
     assert found.errors == 0
     assert found.link_width_lanes.require("width").min == 16
@@ -107,7 +107,7 @@ def test_documents_decode(tmp_path):
 
 def test_without_a_driver_each_column_is_an_error(tmp_path):
     telemetry = sampled(tmp_path, 0.3)
-    found = telemetry.summary(ADDRESSES[0], (0.0, 9.0), LIMIT)
+    found = telemetry.summary(ADDRESSES[0], [(0.0, 9.0)], LIMIT)
     assert found["power_w"]["state"] == "error"
     assert "Not Found" in found["power_w"]["detail"] or "not found" in found["power_w"]["detail"].lower()
 
@@ -119,6 +119,6 @@ def test_a_sampler_that_breaks_is_reported(tmp_path, monkeypatch):
         raise RuntimeError("no threads left")
 
     monkeypatch.setattr(nvml_sample, "Sampler", broken)
-    found = sampled(tmp_path, 0.1).summary(ADDRESSES[0], (0.0, 9.0), LIMIT)
+    found = sampled(tmp_path, 0.1).summary(ADDRESSES[0], [(0.0, 9.0)], LIMIT)
     assert found["power_w"]["detail"] == "telemetry stopped: RuntimeError: no threads left"
     assert found["samples"] == 0
