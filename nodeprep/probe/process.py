@@ -72,7 +72,7 @@ class WorkerProcess:
             code = self._process.wait(timeout=patience_s)
         except subprocess.TimeoutExpired:
             return ""
-        return "killed by %s" % _signal_name(-code) if code < 0 else "exit code %d" % code
+        return how_ended(code)
 
     def close(self) -> None:
         """Closes the pipe."""
@@ -86,6 +86,11 @@ class WorkerProcess:
         except BrokenPipeError:
             # It died before it could read; its exit status says how.
             return
+
+
+def how_ended(code: int) -> str:
+    """An exit status in words."""
+    return "killed by %s" % _signal_name(-code) if code < 0 else "exit code %d" % code
 
 
 def _signal_name(number: int) -> str:
