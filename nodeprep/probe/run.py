@@ -16,12 +16,15 @@ import sys
 import time
 import traceback
 from datetime import datetime, timezone
+from functools import partial
 from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
-from . import files, gpus, program, turns
+from ..node import reading
+from . import files, gpus, inject, program, turns
 from .backends.hints import NUMPY_HINT, TORCH_HINT
 from .gpus import Gpu
 from .options import Options
+from .peers.stage import Order, Peers
 from .phases import PHASES, Assignment, View
 from .problem import ProbeError
 from .process import WorkerProcess
@@ -71,6 +74,7 @@ class Run:
         self._hint = ""
         self._disk_trouble = ""
         self._next_progress = 0.0
+        self._peers = reading.error("the run ended before the GPUs were measured together")
         self._announced: Set[str] = set()
 
     def execute(self) -> int:
@@ -140,12 +144,33 @@ class Run:
             self._report_progress()
         if not self._signal:
             self._cool_down(time.monotonic() + self._options.budget.cool_down_s)
+        if not self._signal:
+            self._measure_peers()
 
     def _cool_down(self, end: float) -> None:
         if any(record.state == "completed" for record in self._records):
             self._say("cool-down", "load ended")
             while time.monotonic() < end and not self._signal:
                 self._wait(min(TICK_S, max(0.0, end - time.monotonic())))
+
+    def _measure_peers(self) -> None:
+        """The GPUs that got through their own load, together; their memory is free again by now."""
+        now = self._now()
+        for record in self._records:
+            record.cooled_down(now)
+        options = self._options
+        through = tuple(record.gpu for record in self._records if record.state == "completed")
+        with open(self._folder.file(files.LOG), "ab") as log:
+            order = Order(
+                root=options.root,
+                backend=options.backend,
+                gpus=through,
+                loaded=len(self._records),
+                nvml_deadline_s=options.nvml_deadline_s,
+                log=log.fileno(),
+                hanging_rank=inject.hanging_rank(options.inject),
+            )
+            self._peers = Peers(order, partial(self._say, "peers"), lambda: bool(self._signal)).run()
 
     def _conclude(self) -> int:
         now = self._now()
@@ -403,6 +428,7 @@ class Run:
             "versions": versions,
             "started_at": self._started_at,
             "duration_s": round(self._now(), 3),
+            "peers": self._peers,
             "gpus": [record.document(self._summary(record), self._view(record)) for record in self._records],
         }
 
