@@ -13,6 +13,9 @@ from ...node import reading
 from .budget import PeersBudget
 from .ranks import Crew, Message, Rank
 
+# What is said of ranks that did nothing wrong.
+ENDED = "ended after the all-reduce did not end"
+
 
 class Attendance:
     """Who has entered and left which collective."""
@@ -54,99 +57,98 @@ class Attendance:
         )
 
 
-def measure(crew: Crew, transport: str, meeting: str, budget: PeersBudget) -> Dict[str, Any]:
-    """A reading of what all ranks reached, and the ranks that hung, if any."""
-    gone = [rank for rank in crew.ranks if rank.gone]
-    if gone:
-        why = "; ".join("%s: %s" % (rank, rank.gone) for rank in gone)
-        return _failed("an all-reduce needs all ranks: %s" % why, [])
-    join = {"do": "join", "transport": transport, "meeting": meeting}
-    joined = crew.ask({rank.number: join for rank in crew.ranks}, budget.collective_s, together=True)
-    refused = [answer["detail"] for answer in joined.values() if answer["state"] != "ok"]
-    if refused:
-        return _failed("the ranks could not join: %s" % "; ".join(refused), [])
-    sizes: List[Dict[str, Any]] = []
-    attendance = Attendance(crew.ranks)
-    collective = 0
-    for size in budget.all_reduce_bytes:
-        # The first is compared and, since it builds channels, not timed.
-        first = _collective(crew, attendance, size, 1, budget)
-        collective += 1
-        if first["state"] == "ok" and not crew.stopped():
-            repeats = _repeats(first["value"]["seconds"], budget)
-            timed = _collective(crew, attendance, size, repeats, budget)
-            collective += 1
-        else:
+class AllReduce:
+    """The all-reduces of one stage.
+
+    Args:
+        crew: All ranks.
+        transport: "nccl", "gloo" or "ring".
+        budget: Sizes and deadlines.
+    """
+
+    def __init__(self, crew: Crew, transport: str, budget: PeersBudget) -> None:
+        self._crew, self._transport, self._budget = crew, transport, budget
+        self._attendance = Attendance(crew.ranks)
+        self._collective = 0
+        self._environment: Dict[str, str] = {}
+
+    def measure(self, meeting: str) -> Dict[str, Any]:
+        """What all ranks reached, and the ranks that hung, if any: a part of nodeprep.probe/1."""
+        gone = [rank for rank in self._crew.ranks if rank.gone]
+        if gone:
+            return self._failed("an all-reduce needs all ranks: %s" % _reasons(gone))
+        command = {"do": "join", "transport": self._transport, "meeting": meeting}
+        joined = self._ask(command)
+        refused = [answer["detail"] for answer in joined.values() if answer["state"] != "ok"]
+        if refused:
+            return self._failed("the ranks could not join: %s" % "; ".join(refused))
+        self._environment = joined[0]["value"]["environment"]
+        sizes: List[Dict[str, Any]] = []
+        for size in self._budget.all_reduce_bytes:
+            # The first is compared and, since it builds channels, not timed.
+            first = self._reduce(size, 1)
             timed = first
-        if timed["state"] != "ok":
-            return _no_end(crew, attendance, collective, timed, budget)
-        sizes.append(_size(size, len(crew.ranks), timed["value"]["seconds"], first["value"]["wrong"]))
-    environment = joined[0]["value"]["environment"]
-    return {
-        "sizes": reading.ok(sizes),
-        "hung": [],
-        "transport": transport,
-        "environment": environment,
-    }
+            if first["state"] == "ok":
+                timed = self._reduce(size, self._repeats(first["value"]["seconds"]))
+            if timed["state"] != "ok":
+                return self._no_end(str(timed["detail"]))
+            seconds, wrong = timed["value"]["seconds"], first["value"]["wrong"]
+            sizes.append(_size(size, len(self._crew.ranks), seconds, wrong))
+        return self._document(reading.ok(sizes), [])
 
+    def _ask(self, command: Dict[str, Any]) -> Dict[int, Dict[str, Any]]:
+        return self._crew.ask(
+            {rank.number: command for rank in self._crew.ranks},
+            self._budget.collective_s,
+            self._attendance.heard,
+            together=True,
+        )
 
-def _repeats(seconds: float, budget: PeersBudget) -> int:
-    """The same on every rank; the first all-reduce was slower than the others will be."""
-    least, most = budget.repeats
-    return max(least, min(most, math.ceil(budget.all_reduce_s / max(seconds, 1e-6))))
+    def _repeats(self, seconds: float) -> int:
+        """The same on every rank; the first all-reduce was slower than the others will be."""
+        least, most = self._budget.repeats
+        return max(least, min(most, math.ceil(self._budget.all_reduce_s / max(seconds, 1e-6))))
 
+    def _reduce(self, size: int, repeats: int) -> Dict[str, Any]:
+        """A reading of seconds and wrong elements over all ranks."""
+        self._collective += 1
+        answers = self._ask({"do": "all_reduce", "size": size, "repeats": repeats, "verify": repeats == 1})
+        bad = [answer["detail"] for answer in answers.values() if answer["state"] != "ok"]
+        if bad:
+            return reading.error("; ".join(bad))
+        values = [answer["value"] for answer in answers.values()]
+        seconds = max(value["seconds"] for value in values)
+        return reading.ok({"seconds": seconds, "wrong": sum(value["wrong"] or 0 for value in values)})
 
-def _collective(
-    crew: Crew, attendance: Attendance, size: int, repeats: int, budget: PeersBudget
-) -> Dict[str, Any]:
-    """A reading of seconds and wrong elements over all ranks."""
-    command = {"do": "all_reduce", "size": size, "repeats": repeats, "verify": repeats == 1}
-    answers = crew.ask(
-        {rank.number: command for rank in crew.ranks}, budget.collective_s, attendance.heard, together=True
-    )
-    bad = [answer["detail"] for answer in answers.values() if answer["state"] != "ok"]
-    if bad:
-        return reading.error("; ".join(bad))
-    values = [answer["value"] for answer in answers.values()]
-    return reading.ok(
-        {
-            "seconds": max(value["seconds"] for value in values),
-            "wrong": sum(value["wrong"] or 0 for value in values),
+    def _no_end(self, answered: str) -> Dict[str, Any]:
+        """Names those that hang, and ends all: whoever waits for them cannot be called back."""
+        crew, collective = self._crew, self._collective
+        dead = [rank for rank in crew.ranks if rank.gone]
+        absent = [rank for rank in crew.ranks if not self._attendance.left(rank, collective)]
+        hung: List[Rank] = []
+        why = answered
+        if crew.stopped():
+            why = "the run was stopped"
+        elif dead:
+            why = _reasons(dead)
+        elif crew.silent and set(crew.silent).issuperset(absent):
+            # With a failure among the answers, those that are silent only wait for the one that failed.
+            hung = self._attendance.missing(collective) or self._attendance.inside(collective)
+            why = self._attendance.words(collective, self._budget.collective_s)
+        for rank in crew.present():
+            rank.kill(ENDED)
+        return self._failed("the all-reduce did not end: %s" % why, hung)
+
+    def _failed(self, why: str, hung: Sequence[Rank] = ()) -> Dict[str, Any]:
+        return self._document(reading.error(why), hung)
+
+    def _document(self, sizes: Dict[str, Any], hung: Sequence[Rank]) -> Dict[str, Any]:
+        return {
+            "sizes": sizes,
+            "hung": [{"rank": rank.number, "gpu": rank.address} for rank in hung],
+            "transport": self._transport,
+            "environment": self._environment,
         }
-    )
-
-
-def _no_end(
-    crew: Crew, attendance: Attendance, collective: int, failed: Dict[str, Any], budget: PeersBudget
-) -> Dict[str, Any]:
-    """Names those that hang, and ends all: whoever waits for them cannot be called back."""
-    dead = [rank for rank in crew.ranks if rank.gone]
-    silent = set(crew.silent)
-    # With a failure among the answers, those that are silent wait for the one that failed.
-    absent = [rank for rank in crew.ranks if not attendance.left(rank, collective)]
-    only_silent = bool(silent) and silent.issuperset(absent)
-    hung: List[Rank] = []
-    if crew.stopped():
-        why = "the run was stopped"
-    elif dead:
-        why = "; ".join("%s: %s" % (rank, rank.gone) for rank in dead)
-    elif only_silent:
-        hung = attendance.missing(collective) or attendance.inside(collective)
-        why = attendance.words(collective, budget.collective_s)
-    else:
-        why = str(failed["detail"])
-    for rank in crew.present():
-        rank.kill("ended after the all-reduce did not end")
-    return _failed("the all-reduce did not end: %s" % why, hung)
-
-
-def _failed(why: str, hung: Sequence[Rank]) -> Dict[str, Any]:
-    return {
-        "sizes": reading.error(why),
-        "hung": [{"rank": rank.number, "gpu": rank.address} for rank in hung],
-        "transport": "",
-        "environment": {},
-    }
 
 
 def _size(size: int, world: int, seconds: float, wrong: int) -> Dict[str, Any]:
@@ -159,6 +161,10 @@ def _size(size: int, world: int, seconds: float, wrong: int) -> Dict[str, Any]:
         "bus_gbps": algorithm * 2 * (world - 1) / world,
         "wrong_elements": wrong,
     }
+
+
+def _reasons(ranks: Sequence[Rank]) -> str:
+    return "; ".join("%s: %s" % (rank, rank.gone) for rank in ranks)
 
 
 def _names(ranks: Sequence[Rank]) -> str:

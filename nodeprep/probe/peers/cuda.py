@@ -34,7 +34,7 @@ class CudaDevice(Device):
     def __init__(self, spec: Dict[str, Any], tell: Callable[..., None]) -> None:
         super().__init__(spec, tell)
         torch.set_grad_enabled(False)
-        self._device = torch.device("cuda", self.number)
+        self._device = self.device(self.number)
         self._check_order()
         torch.cuda.set_device(self._device)
         words = COPY_BYTES // 8
@@ -48,6 +48,10 @@ class CudaDevice(Device):
         for other in range(len(self.addresses)):
             torch.cuda.synchronize(other)
         self._collective: Optional[Collective] = None
+
+    def device(self, number: int) -> Any:
+        """The GPU of a rank: CUDA has them in the same order."""
+        return torch.device("cuda", number)
 
     def about(self) -> Dict[str, Any]:
         """Versions, and whom CUDA lets this GPU reach."""
@@ -86,7 +90,7 @@ class CudaDevice(Device):
 
     def pair(self, to: int, seconds: float, both_ways: bool) -> Dict[str, Any]:
         """Writes to the other GPU's memory; both ways also from there to here, on streams of their own."""
-        there = torch.device("cuda", to)
+        there = self.device(to)
         words = COPY_BYTES // 8
         landing = torch.zeros(words, dtype=torch.int64, device=there)
         weights = row_weights(words // _ROW_WORDS, there)

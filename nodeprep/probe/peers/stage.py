@@ -97,7 +97,7 @@ class Peers:
         found = pairs.measure(crew, about, plan, lambda one, other: nvlinks_between(before, one, other))
         self.say("all-reduce over all GPUs")
         transport = "nccl" if order.backend == "torch" else os.environ.get(TRANSPORT_VARIABLE, "ring")
-        reduced = all_reduce.measure(crew, transport, self._meeting, plan)
+        reduced = all_reduce.AllReduce(crew, transport, plan).measure(self._meeting)
         after = self._links(addresses)
         return {
             "gpus": addresses,
@@ -132,8 +132,7 @@ class Peers:
 
     def _rank_document(self, rank: Rank, about: Dict[str, Any]) -> Dict[str, Any]:
         opened = about["state"] == "ok"
-        ended_by_us = rank.gone.startswith("ended after")
-        trouble = "" if not rank.gone or ended_by_us else rank.gone
+        trouble = "" if rank.gone == all_reduce.ENDED else rank.gone
         return {
             "rank": rank.number,
             "gpu": rank.address,
