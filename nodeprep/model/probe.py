@@ -7,19 +7,17 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from nodeprep.model.probe_peers import NOT_MEASURED, Peers
+from nodeprep.model.probe_phases import (
+    CoolDown,
+    HbmBandwidth,
+    HbmWalk,
+    HopErrors,
+    MemoryPool,
+    Transients,
+    XidEvent,
+)
+from nodeprep.model.probe_stats import Stats
 from nodeprep.model.reading import Reading
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stats:
-    """Summary of a series. All in the series' own unit."""
-
-    count: int
-    min: float
-    mean: float
-    median: float
-    p95: float
-    max: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +125,13 @@ class Telemetry:
     event_reason_samples: Mapping[str, int]
     """For each bit seen ("0x4"): in how many samples."""
     enforced_limit_w: Reading[float]
+    trouble: str = ""
+    """Why sampling ended before the run did; "" when it did not. The samples then prove nothing."""
+    cpu_of_run_fraction: Reading[float] = NOT_MEASURED
+    """CPU time of the sampling process, for all GPUs, over the time it ran."""
+    power_average_w: Reading[Stats] = NOT_MEASURED
+    memory_utilization_percent: Reading[Stats] = NOT_MEASURED
+    memory_used_gib: Reading[Stats] = NOT_MEASURED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +170,15 @@ class GpuRun:
     subnormal_values: Reading[int] = field(default_factory=lambda: Reading.not_supported("not counted"))
     """Subnormal values in the gradients after GELU, over all iterations; counts, not a fault."""
     phases: tuple[Phase, ...] = ()
+    hbm_bandwidth: Reading[HbmBandwidth] = NOT_MEASURED
+    hbm_walk: Reading[HbmWalk] = NOT_MEASURED
+    transients: Reading[Transients] = NOT_MEASURED
+    cool_down: Reading[CoolDown] = NOT_MEASURED
+    memory_pool: Reading[MemoryPool] = NOT_MEASURED
+    xid_events: Reading[tuple[XidEvent, ...]] = NOT_MEASURED
+    """What NVML's event set told; an empty list only where it was listened to from start to end."""
+    aer_path: Reading[tuple[HopErrors, ...]] = NOT_MEASURED
+    """Errors added during the run, hop by hop from the root port to the GPU."""
 
 
 ProbeState = Literal["completed", "interrupted", "failed"]

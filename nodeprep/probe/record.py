@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
+from ..node.nvml_events import NO_XID, XID_EVENT
 from .gpus import Gpu
 from .phases import NOT_REACHED, PHASES, Part, View
 from .phases.compute import ComputePart
@@ -16,6 +17,7 @@ class GpuRecord:
     """One GPU's run so far.
 
     Attributes:
+        events: What NVML told of, as nodeprep.probe/1 has it.
         state: "running" until it is "completed", "interrupted" or "failed".
         compute: What its compute phases found.
     """
@@ -26,6 +28,7 @@ class GpuRecord:
         self.error = ""
         self.hint = ""
         self.versions: Dict[str, str] = {}
+        self.events: List[Dict[str, Any]] = []
         self.last_message_t = 0.0
         self.compute = ComputePart(workload)
         self._phases: List[Dict[str, Any]] = [_phase("setup", 0.0, 1)]
@@ -41,6 +44,7 @@ class GpuRecord:
         for part in self._parts:
             self._handlers.update(part.takes())
         self._done = False
+        self._cooled_down = False
 
     @property
     def iterations(self) -> int:
@@ -88,6 +92,23 @@ class GpuRecord:
             self.state, self.error, self.hint = "failed", error, hint
             self._close_phase(t_s)
 
+    def note_event(self, event: Dict[str, Any]) -> bool:
+        """Takes an event that NVML told of; true when this GPU has failed by it just now."""
+        is_xid = event["kind"] == XID_EVENT and event["data"] != NO_XID
+        code = int(event["data"]) if is_xid else None
+        self.events.append({"t_s": event["t_s"], "xid": code, "kind": "0x%x" % event["kind"]})
+        if code is None:
+            return False
+        words = "Xid %d at %.1f s of the run, in the phase %s" % (code, event["t_s"], self.phase)
+        if self.state == "failed":
+            # The worker told of its end first; this is why.
+            self.error += "; " + words
+            return False
+        if self.state == "completed":
+            self.state = "running"
+        self.fail(words, "look it up: nodeprep diagnose explain xid %d" % code, event["t_s"])
+        return True
+
     def interrupt(self, t_s: float) -> None:
         """The run was stopped from outside."""
         if self.running:
@@ -96,7 +117,8 @@ class GpuRecord:
 
     def cooled_down(self, t_s: float) -> None:
         """The run as a whole is over: with it ends the phase that needs no worker."""
-        if self.state == "completed":
+        if self.state == "completed" and not self._cooled_down:
+            self._cooled_down = True
             self._close_phase(t_s)
 
     def windows(self, name: str) -> List[Tuple[float, float]]:

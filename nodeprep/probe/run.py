@@ -27,7 +27,7 @@ from .options import Options
 from .peers.stage import Order, Peers
 from .phases import PHASES, Assignment, View
 from .problem import ProbeError
-from .process import WorkerProcess
+from .process import ChildProcess
 from .record import GpuRecord
 from .session import assignment_document
 from .telemetry import Telemetry
@@ -65,8 +65,8 @@ class Run:
         self._signal = 0
         self._preparing = False
         self._records: List[GpuRecord] = []
-        self._workers: Dict[str, WorkerProcess] = {}
-        self._ending: List[Tuple[GpuRecord, WorkerProcess, float]] = []
+        self._workers: Dict[str, ChildProcess] = {}
+        self._ending: List[Tuple[GpuRecord, ChildProcess, float]] = []
         self._selector = selectors.DefaultSelector()
         self._telemetry: Optional[Telemetry] = None
         self._driver = ""
@@ -129,18 +129,18 @@ class Run:
         shutil.rmtree(self._folder.file(turns.FOLDER), ignore_errors=True)
         os.makedirs(self._folder.file(turns.FOLDER))
         with open(self._folder.file(files.LOG), "ab") as log:
+            addresses = [record.gpu.address for record in self._records]
+            self._telemetry = Telemetry(
+                self._options.root, addresses, self._options.budget.telemetry_s, self._started
+            )
+            self._telemetry.start(log.fileno())
             for record in self._records:
                 self._start_worker(record, log.fileno())
-        # After the workers: the sampler's threads want no fork beside them.
-        addresses = [record.gpu.address for record in self._records]
-        self._telemetry = Telemetry(
-            self._options.root, addresses, self._options.budget.telemetry_s, self._started
-        )
-        self._telemetry.start()
         while (self._workers or self._ending) and not self._signal:
             self._wait(TICK_S if not self._ending else ENDING_TICK_S)
             self._see_ends()
             self._look_for_silence()
+            self._look_at_telemetry(self._telemetry)
             self._report_progress()
         if not self._signal:
             self._cool_down(time.monotonic() + self._options.budget.cool_down_s)
@@ -152,6 +152,8 @@ class Run:
             self._say("cool-down", "load ended")
             while time.monotonic() < end and not self._signal:
                 self._wait(min(TICK_S, max(0.0, end - time.monotonic())))
+                if self._telemetry:
+                    self._look_at_telemetry(self._telemetry)
 
     def _measure_peers(self) -> None:
         """The GPUs that got through their own load, together; their memory is free again by now."""
@@ -218,7 +220,7 @@ class Run:
             ),
         }
         try:
-            worker = WorkerProcess(spec, _environment(options.backend, gpu, len(self._records)), log)
+            worker = ChildProcess("worker", spec, _environment(options.backend, gpu, len(self._records)), log)
         except OSError as error:
             record.fail("no worker process could be started: %s" % error, "", self._now())
             self._give_up_turn(record)
@@ -298,6 +300,21 @@ class Run:
                 self._workers[record.gpu.address].kill()
                 self._forget(record)
                 self._say("failed", record.error, gpu=record.gpu.address)
+
+    def _look_at_telemetry(self, telemetry: Telemetry) -> None:
+        """Xids, and whether anybody still samples; fast samples while a square wave runs."""
+        phases = {record.phase for record in self._records if record.running}
+        telemetry.watch_power("transients" in phases)
+        if telemetry.trouble and "telemetry" not in self._announced:
+            self._announced.add("telemetry")
+            self._say("telemetry", telemetry.trouble)
+        for event in telemetry.take_events():
+            for record in self._records:
+                if record.gpu.address == event["gpu"] and record.note_event(event):
+                    self._say("failed", record.error, gpu=record.gpu.address)
+                    worker = self._workers.get(record.gpu.address)
+                    if worker is not None:
+                        worker.kill()
 
     def _give_up_turn(self, record: GpuRecord) -> None:
         """The others must not wait for a worker that is gone."""
@@ -429,7 +446,7 @@ class Run:
             "started_at": self._started_at,
             "duration_s": round(self._now(), 3),
             "peers": self._peers,
-            "gpus": [record.document(self._summary(record), self._view(record)) for record in self._records],
+            "gpus": [self._gpu_document(record) for record in self._records],
         }
 
     def _summary(self, record: GpuRecord) -> Dict[str, Any]:
@@ -441,9 +458,20 @@ class Run:
     def _view(self, record: GpuRecord) -> View:
         """What the parts of a record may see of its samples."""
         limit, telemetry, address = record.gpu.enforced_limit_w, self._telemetry, record.gpu.address
+        cool_down = next(iter(record.windows("cool-down")), None)
         if telemetry is None:
-            return View(limit, lambda *_: [], "there was no telemetry")
-        return View(limit, lambda *where: telemetry.values(address, *where), telemetry.trouble)
+            return View(limit, lambda *_: [], "there was no telemetry", cool_down)
+        return View(limit, lambda *where: telemetry.values(address, *where), telemetry.trouble, cool_down)
+
+    def _gpu_document(self, record: GpuRecord) -> Dict[str, Any]:
+        document = record.document(self._summary(record), self._view(record))
+        if self._telemetry is None:
+            nothing = reading.error("there was no telemetry")
+            return {**document, "xid_events": nothing, "aer_path": nothing}
+        listening = self._telemetry.listening(record.gpu.address)
+        # What was heard counts, whether or not somebody still listens.
+        heard = reading.ok(record.events) if record.events or listening["state"] == "ok" else listening
+        return {**document, "xid_events": heard, "aer_path": self._telemetry.aer_path(record.gpu.address)}
 
     def _outcome(self) -> Tuple[str, str, str]:
         """State, error and hint of the run as a whole."""

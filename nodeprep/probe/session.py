@@ -53,7 +53,10 @@ class Session:
     def _enter(self, name: str, seconds: float) -> None:
         stage = self._stage
         stage.send(kind="phase", name=name, round=stage.round, t=stage.now())
-        PHASES[name].run(stage, seconds)
+        run = PHASES[name].run
+        if run is None:
+            raise ValueError("the phase %s is not for workers" % name)
+        run(stage, seconds)
 
     def _left(self) -> Optional[float]:
         """Seconds until the load must end; None when nothing says so."""

@@ -54,7 +54,7 @@ class Stage:
         self.send = send
         self.turns = turns
         self.round = 1
-        self.comparison = Comparison()
+        self.comparison = Comparison(assignment.workload.depth)
         self.iteration = 0
         self.confirmations = 0
 
@@ -84,8 +84,9 @@ class View:
 
     Args:
         enforced_limit_w: Reading of the power limit.
-        values: Called with a column and a stretch of the run: the values sampled in it.
+        values: Called with a column and a stretch of the run: times and values sampled in it.
         trouble: Why there are no samples, "" when there are.
+        cool_down: Start and end of the cool-down, None when it was not reached.
     """
 
     def __init__(
@@ -93,10 +94,12 @@ class View:
         enforced_limit_w: Dict[str, Any],
         values: Callable[[str, float, float], List[Tuple[float, float]]],
         trouble: str = "",
+        cool_down: Optional[Tuple[float, float]] = None,
     ) -> None:
         self.enforced_limit_w = enforced_limit_w
         self.values = values
         self.trouble = trouble
+        self.cool_down = cool_down
 
 
 class Part:
@@ -125,13 +128,14 @@ class Phase:
     Attributes:
         name: As in the level's list and in `phases` of the result; the file's name with "-" for "_".
         words: What the progress line says when it begins.
-        run: Called in the worker with the stage and the seconds that the level gives it.
+        run: Called in the worker with the stage and the seconds that the level gives it; None for the
+            one phase that comes when the worker has ended.
         part: Makes what the parent keeps of it.
     """
 
     name: str
     words: str
-    run: Callable[[Stage, float], None]
+    run: Optional[Callable[[Stage, float], None]]
     part: Callable[[Workload], Part] = Part
 
 

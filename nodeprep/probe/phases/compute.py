@@ -17,11 +17,13 @@ CONFIRMED_MISMATCHES = 3
 
 
 def _run(stage: Stage, seconds: float) -> None:
-    end = time.monotonic() + seconds
+    # A workload may ask for more than its level gives, never for less.
+    end = time.monotonic() + max(seconds, stage.workload.duration_s)
+    least = max(stage.budget.least_iterations, stage.workload.least_iterations)
     stage.backend.start_streaming()
     flips = [*([stage.assignment.flip] if stage.assignment.flip else []), *stage.backend.own_faults()]
     done, longest = 0, 0.0
-    while done < stage.budget.least_iterations or time.monotonic() + longest < end:
+    while done < least or time.monotonic() + longest < end:
         started = time.monotonic()
         done += 1
         stage.iteration += 1
@@ -37,17 +39,21 @@ def _run(stage: Stage, seconds: float) -> None:
 
 def _iterate(stage: Stage) -> None:
     done = stage.backend.iterate()
-    mismatch = stage.comparison.see(stage.iteration, done.digests)
-    if stage.iteration == 1:
-        stage.send(kind="reference", digests=stage.comparison.reference)
+    known = len(stage.comparison.references)
+    mismatch = stage.comparison.see(stage.iteration, done.digests, done.batch)
+    if len(stage.comparison.references) > known:
+        stage.send(kind="reference", batch=done.batch, digests=done.digests)
     stage.send(
         kind="iteration",
         number=stage.iteration,
         t=stage.now(),
         seconds=done.seconds,
+        flops=stage.workload.flops_of(done.batch),
         compared=stage.comparison.compared,
         non_finite=done.non_finite,
+        subnormal=done.subnormal,
     )
+    stage.send(kind="pool", reserved_and_used=stage.backend.memory_in_use())
     if mismatch:
         stage.send(kind="mismatch", mismatch=_confirm(stage, mismatch).document())
     _send_totals(stage)
@@ -58,7 +64,7 @@ def _confirm(stage: Stage, mismatch: Mismatch) -> Mismatch:
     if stage.confirmations >= CONFIRMED_MISMATCHES:
         return mismatch
     stage.confirmations += 1
-    again = stage.backend.block_digest(mismatch.block)
+    again = stage.backend.digest_again(mismatch.place)
     return replace(mismatch, confirmed=again != mismatch.expected)
 
 
@@ -86,12 +92,16 @@ class ComputePart(Part):
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
         self.seconds: List[float] = []
-        self._reference: Tuple[str, ...] = ()
+        self._rates: List[float] = []
+        # Of each batch size; most workloads have one.
+        self._references: Dict[int, Tuple[str, ...]] = {}
         self._compared = 0
         self._findings = Findings()
         self._non_finite: Optional[int] = None
+        self._subnormal = 0
         # The last totals of each round; errors and checks are counted on over all of them.
         self._copies: Dict[int, Dict[str, Any]] = {}
+        self._pool: List[Tuple[int, int]] = []
 
     def takes(self) -> Dict[str, Take]:
         """Also what the warm-up says: its NaNs count."""
@@ -101,6 +111,7 @@ class ComputePart(Part):
             "iteration": self._take_iteration,
             "mismatch": lambda m: self._findings.add(m["mismatch"]),
             "copies": self._take_copies,
+            "pool": lambda m: self._pool.append(tuple(m["reserved_and_used"])),
         }
 
     @property
@@ -109,11 +120,10 @@ class ComputePart(Part):
         return self._findings.count
 
     def tflops(self) -> Optional[float]:
-        """FLOPs of the workload over the median iteration; None before the first."""
-        if not self.seconds:
+        """The median iteration's FLOPs over its time; None before the first."""
+        if not self._rates:
             return None
-        median: float = summary(self.seconds)["median"]
-        return self.workload.flops / median / 1e12
+        return float(summary(self._rates)["median"])
 
     def document(self, view: View) -> Document:  # noqa: ARG002
         """Everything the compute phases found."""
@@ -124,22 +134,32 @@ class ComputePart(Part):
             "achieved_tflops": not_reached() if tflops is None else reading.ok(tflops),
             "digests": self._digests(),
             "non_finite_values": not_reached() if self._non_finite is None else reading.ok(self._non_finite),
+            "subnormal_values": self._subnormal_reading(),
             "copies": self._copy_document(),
+            "memory_pool": self._pool_document(),
         }
 
     def _digests(self) -> Dict[str, Any]:
         if not self._compared:
             return reading.error(
-                "%s: no two iterations were compared" % NOT_REACHED if self._reference else NOT_REACHED
+                "%s: no two iterations were compared" % NOT_REACHED if self._references else NOT_REACHED
             )
+        largest = self._references[max(self._references)]
+        several = self._references if len(self._references) > 1 else {}
         return reading.ok(
             {
-                "reference": list(self._reference),
+                "reference": list(largest),
+                "references": {str(batch): list(digests) for batch, digests in several.items()},
                 "iterations_compared": self._compared,
                 "mismatch_count": self._findings.count,
                 "mismatches": self._findings.kept,
             }
         )
+
+    def _subnormal_reading(self) -> Dict[str, Any]:
+        if not self.workload.training:
+            return reading.not_supported("the workload %s has no backward pass" % self.workload.name)
+        return reading.ok(self._subnormal) if self.seconds else not_reached()
 
     def _copy_document(self) -> Document:
         rounds = list(self._copies.values())
@@ -153,11 +173,23 @@ class ComputePart(Part):
             "content_checks": last.get("content_checks", 0),
         }
 
+    def _pool_document(self) -> Dict[str, Any]:
+        """Reserved over in use: how much of the pool lies in pieces that nobody can use."""
+        if not self._pool:
+            return not_reached()
+        if not any(reserved for reserved, _ in self._pool):
+            return reading.not_supported("this backend has no memory pool")
+        ratios = [reserved / max(1, used) for reserved, used in self._pool]
+        most = max(reserved for reserved, _ in self._pool)
+        return reading.ok({"reserved_bytes": most, "reserved_of_used": summary(ratios)})
+
     def _take_reference(self, message: Dict[str, Any]) -> None:
-        self._reference = tuple(message["digests"])
+        self._references[message["batch"]] = tuple(message["digests"])
 
     def _take_iteration(self, message: Dict[str, Any]) -> None:
         self.seconds.append(message["seconds"])
+        self._rates.append(message["flops"] / message["seconds"] / 1e12)
+        self._subnormal += message["subnormal"]
         self._compared = message["compared"]
         self._count_non_finite(message["non_finite"])
 

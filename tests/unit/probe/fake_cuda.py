@@ -42,6 +42,9 @@ def install(monkeypatch: Any, torch: Any, **properties: Any) -> None:
         "init": lambda: None,
         "empty_cache": lambda: None,
         "device_count": lambda: 1,
+        "mem_get_info": lambda _: (4 << 20, 8 << 20),
+        "memory_reserved": lambda _: 3 << 20,
+        "memory_allocated": lambda _: 2 << 20,
         "get_device_properties": lambda _: SimpleNamespace(**properties),
     }.items():
         monkeypatch.setattr(torch.cuda, name, value)
