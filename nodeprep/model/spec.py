@@ -42,6 +42,10 @@ class Profile:
     copy_h2d_gbps: Limit | None
     copy_d2h_gbps: Limit | None
     """Floors of lone copies, GB/s (decimal), at the profile's own generation and width."""
+    p2p_nvlink_gbps: Limit | None
+    """Floor of one-way copies to another GPU, GB/s for each NVLink that carries them."""
+    all_reduce_gbps: Limit | None
+    """Floor of all-reduce bus bandwidth without NVLink multicast, where all NVLinks lead to NVSwitches."""
     spread_fraction: Limit
     """A GPU this far below the best of its node is a fault."""
 

@@ -143,17 +143,19 @@ class Peers:
 def nvlinks_between(found: Dict[str, Dict[str, Any]], one: str, other: str) -> Dict[str, Any]:
     """A reading of how many NVLinks carry what goes from one GPU to another: those to switches, and to it.
 
-    Links that are down count: they should carry it.
+    Where all that are up lead to switches, those that are down should too, and count.
     """
     counts = []
     for end, target in ((found[one], other), (found[other], one)):
         if end["state"] != "ok":
             return end
-        remotes = [link["remote"] for link in end["value"]]
+        remotes = [link["remote"] for link in end["value"] if link["active"].get("value")]
         unknown = [remote for remote in remotes if remote["state"] != "ok"]
         if unknown:
             return reading.not_supported("where NVLinks lead is not known: %s" % unknown[0]["detail"])
-        counts.append(sum(remote["value"] in ("switch", target) for remote in remotes))
+        switched = bool(remotes) and all(remote["value"] == "switch" for remote in remotes)
+        carrying = sum(remote["value"] in ("switch", target) for remote in remotes)
+        counts.append(len(end["value"]) if switched else carrying)
     return reading.ok(min(counts))
 
 
