@@ -53,13 +53,20 @@ class PeerPair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NvLinkCounter:
+    """One kind of error, summed over the links of a GPU."""
+
+    name: str
+    count: Reading[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NvLinkState:
     """All NVLinks of one GPU at one time."""
 
     links: int
     active: Reading[int]
-    counters: Mapping[str, Reading[int]]
-    """Errors by name, summed over the links."""
+    counters: tuple[NvLinkCounter, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

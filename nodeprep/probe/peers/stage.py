@@ -169,9 +169,10 @@ def _compact(found: Dict[str, Any]) -> Dict[str, Any]:
         {
             "links": len(states),
             "active": unread[0] if unread else reading.ok(sum(state["value"] for state in states)),
-            "counters": {
-                name: _sum([link["counters"][name] for link in found["value"]]) for name in links.COUNTERS
-            },
+            "counters": [
+                {"name": name, "count": _sum([link["counters"][name] for link in found["value"]])}
+                for name in links.COUNTERS
+            ],
         }
     )
 
