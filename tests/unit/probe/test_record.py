@@ -34,7 +34,7 @@ def decoded(record: GpuRecord) -> GpuRun:
 
 def iteration(number: int, **more):
     base = {"kind": "iteration", "number": number, "t": 10.0 + number, "seconds": 0.5, "non_finite": 0}
-    return {**base, "compared": number - 1, **more}
+    return {**base, "compared": number - 1, "flops": TINY.flops, "subnormal": 0, **more}
 
 
 def computing() -> GpuRecord:
@@ -42,7 +42,7 @@ def computing() -> GpuRecord:
     record.apply({"kind": "versions", "versions": {"torch": "2"}}, 1.0)
     for name, t in (("copies", 1.0), ("ceiling", 2.0), ("build", 3.0), ("warm-up", 4.0), ("compute", 10.0)):
         record.apply({"kind": "phase", "name": name, "t": t}, t)
-    record.apply({"kind": "reference", "digests": ["a", "b"]}, 10.5)
+    record.apply({"kind": "reference", "batch": 1, "digests": ["a", "b"]}, 10.5)
     record.apply(iteration(1), 11.0)
     record.apply(iteration(2), 12.0)
     return record
@@ -114,7 +114,7 @@ def test_what_was_not_reached_is_an_error_reading_and_never_a_zero():
 def test_a_single_iteration_compares_nothing():
     record = GpuRecord(GPU, TINY)
     record.apply({"kind": "phase", "name": "compute", "t": 1.0}, 1.0)
-    record.apply({"kind": "reference", "digests": ["a"]}, 1.5)
+    record.apply({"kind": "reference", "batch": 1, "digests": ["a"]}, 1.5)
     record.apply(iteration(1), 2.0)
     record.interrupt(2.5)
     digests = decoded(record).digests
