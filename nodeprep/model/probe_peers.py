@@ -109,7 +109,9 @@ class Peers:
     """What the GPUs of a node did together."""
 
     gpus: tuple[str, ...]
-    """In the order of the ranks: all that got through their own load."""
+    """In the order of the ranks: all that got through their own load and were still there after it."""
+    absent: Mapping[str, str]
+    """GPUs that got through their own load and that NVML could not open after it, with what it said."""
     ranks: tuple[PeerRank, ...]
     versions: Mapping[str, str]
     topology: Reading[int]

@@ -421,7 +421,7 @@ def xid(number: int, *, after_s: float = 0.5) -> Fault:
 
 
 def slow_peer(address: str, part: float) -> Fault:
-    """Copies to one other GPU run at a part of their rate, for example with lanes of NVLinks lost on the way."""
+    """Copies to one other GPU run at a part of their rate, as with lanes of NVLinks lost on the way."""
     return {"fault": "peer_slow", "peer": address, "part": part}
 
 

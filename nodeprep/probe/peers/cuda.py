@@ -100,7 +100,7 @@ class CudaDevice(Device):
         torch.cuda.synchronize(there)
         torch.cuda.synchronize(self._device)
         self._copy_both(streams, landing, sources, 1)
-        checks, errors, moved = 0, 0, 0
+        checks = errors = back_errors = moved = 0
         elapsed = 0.0
         while elapsed < seconds or checks < 2:
             which = checks % 2
@@ -113,15 +113,16 @@ class CudaDevice(Device):
             found = int(digest(landing.view(-1, _ROW_WORDS), weights))
             errors += int(found != int(self._expected[which]))
             if both_ways:
-                errors += int(int(self._digest(self._target)) != int(self._expected[which]))
+                back_errors += int(int(self._digest(self._target)) != int(self._expected[which]))
             checks += 1
         torch.cuda.synchronize(there)
         del landing, sources
         torch.cuda.empty_cache()
         return {
             "gbps": moved / elapsed / 1e9,
-            "checks": checks * (2 if both_ways else 1),
+            "checks": checks,
             "errors": errors,
+            "back_errors": back_errors,
         }
 
     def join(self, transport: str, meeting: str) -> Dict[str, Any]:

@@ -48,7 +48,8 @@ class Device(ABC):
         """Copies to another GPU, or both ways at once; GB/s are of all directions together.
 
         Returns:
-            GB/s, and how many copies the GPU at the far end found to be as sent or changed.
+            GB/s; how many copies the GPU at the far end compared, and how many of them it found changed; of
+            both ways also how many that came back were changed here.
         """
 
     @abstractmethod

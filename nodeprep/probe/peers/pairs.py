@@ -22,23 +22,26 @@ def measure(
         budget: How long.
         links: Reading of how many NVLinks lead from one address to another.
     """
-    entries: Dict[Tuple[int, int], Dict[str, Any]] = {}
+    one_way: Dict[Tuple[int, int], Dict[str, Any]] = {}
+    both: Dict[Tuple[int, int], Dict[str, Any]] = {}
     for source in crew.ranks:
         for target in crew.ranks:
-            if source.number == target.number:
-                continue
-            one_way = _copy(crew, source, target, budget, both_ways=False)
-            back = entries.get((target.number, source.number))
-            both = back["both"] if back else _copy(crew, source, target, budget, both_ways=True)
-            entries[source.number, target.number] = {
-                "one_way": one_way,
-                "both": both,
-                "source": source.address,
-                "target": target.address,
-                "access": _access(about[source.number], target.address),
-                "nvlinks": links(source.address, target.address),
-            }
-    return [_entry(entry) for entry in entries.values()]
+            if source.number != target.number:
+                one_way[source.number, target.number] = _copy(crew, source, target, budget, both_ways=False)
+            if source.number < target.number:
+                both[source.number, target.number] = _copy(crew, source, target, budget, both_ways=True)
+    return [
+        {
+            "source": crew.ranks[source].address,
+            "target": crew.ranks[target].address,
+            "access": _access(about[source], crew.ranks[target].address),
+            "nvlinks": links(crew.ranks[source].address, crew.ranks[target].address),
+            "gbps": _rate(alone),
+            "both_ways_gbps": _rate(both[min(source, target), max(source, target)]),
+            **_content(alone, both[min(source, target), max(source, target)], source < target),
+        }
+        for (source, target), alone in one_way.items()
+    ]
 
 
 def _copy(crew: Crew, source: Rank, target: Rank, budget: PeersBudget, *, both_ways: bool) -> Dict[str, Any]:
@@ -55,17 +58,13 @@ def _access(about: Dict[str, Any], address: str) -> Dict[str, Any]:
     return access
 
 
-def _entry(entry: Dict[str, Any]) -> Dict[str, Any]:
-    """As nodeprep.probe/1 has it. Contents are those of the copies in this direction and of both ways."""
-    one_way, both = entry.pop("one_way"), entry.pop("both")
-    counted = [answer["value"] for answer in (one_way, both) if answer["state"] == "ok"]
-    return {
-        **entry,
-        "gbps": _rate(one_way),
-        "both_ways_gbps": _rate(both),
-        "content_checks": sum(value["checks"] for value in counted),
-        "content_errors": sum(value["errors"] for value in counted),
-    }
+def _content(alone: Dict[str, Any], both: Dict[str, Any], first: bool) -> Dict[str, int]:
+    """Of the copies in one direction: by themselves, and as the first or the second of both ways."""
+    counted = [answer["value"] for answer in (alone, both) if answer["state"] == "ok"]
+    errors = alone["value"]["errors"] if alone["state"] == "ok" else 0
+    if both["state"] == "ok":
+        errors += both["value"]["errors" if first else "back_errors"]
+    return {"content_checks": sum(value["checks"] for value in counted), "content_errors": errors}
 
 
 def _rate(answer: Dict[str, Any]) -> Dict[str, Any]:

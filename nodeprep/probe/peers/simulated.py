@@ -79,11 +79,18 @@ class SimulatedDevice(Device):
         """Two small copies; the rate is that of the NVLinks that are up at both ends."""
         del seconds
         peer = self.addresses[to]
-        corrupt = (self._mine, "peer_corrupt", peer) in self._faults
-        errors = sum(_copied(self._pattern(number), flip=corrupt) for number in range(2))
+        errors, back_errors = (
+            sum(_copied(self._pattern(number), flip=way in self._faults) for number in range(2))
+            for way in ((self._mine, "peer_corrupt", peer), (peer, "peer_corrupt", self._mine))
+        )
         slow = self._faults.get((self._mine, "peer_slow", peer), {"part": 1.0})
         gbps = self._peer_gbps(to) * float(slow["part"])
-        return {"gbps": gbps * (_BOTH_WAYS if both_ways else 1.0), "checks": 2, "errors": errors}
+        return {
+            "gbps": gbps * (_BOTH_WAYS if both_ways else 1.0),
+            "checks": 2,
+            "errors": errors,
+            "back_errors": back_errors if both_ways else 0,
+        }
 
     def join(self, transport: str, meeting: str) -> Dict[str, Any]:
         """Joins the others in the ring, or in gloo where the user wants that."""

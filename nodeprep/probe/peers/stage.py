@@ -70,24 +70,32 @@ class Peers:
                 "only %d of %d GPUs got through their own load" % (len(order.gpus), order.loaded)
             )
         started = time.monotonic()
+        addresses = [gpu.address for gpu in order.gpus]
+        before = self._links(addresses)
+        # With a GPU that has gone CUDA hides those behind it too: nobody could be measured.
+        absent = {
+            address: str(before[address]["detail"]) for address in addresses if _is_gone(before[address])
+        }
+        gpus = [gpu for gpu in order.gpus if gpu.address not in absent]
+        if len(gpus) < 2:
+            return reading.error("too few GPUs were still there: %s" % "; ".join(absent.values()))
         # Short: the path of a Unix socket may have 107 bytes, and a result folder's may be longer.
         self._meeting = tempfile.mkdtemp(prefix="nodeprep-")
-        crew = Crew([self._rank(number, gpu) for number, gpu in enumerate(order.gpus)], self.stopped)
+        crew = Crew([self._rank(number, gpus) for number in range(len(gpus))], self.stopped)
         try:
-            part = self._measure(crew)
+            part = self._measure(crew, before)
         finally:
             crew.close()
             shutil.rmtree(self._meeting, ignore_errors=True)
         if self.stopped():
             return reading.error("stopped while the GPUs were measured together")
-        return reading.ok({**part, "duration_s": round(time.monotonic() - started, 3)})
+        return reading.ok({**part, "absent": absent, "duration_s": round(time.monotonic() - started, 3)})
 
-    def _measure(self, crew: Crew) -> Dict[str, Any]:
+    def _measure(self, crew: Crew, before: Dict[str, Dict[str, Any]]) -> Dict[str, Any]:
         order = self.order
         plan = budget.budget(order.backend)
-        addresses = [gpu.address for gpu in order.gpus]
+        addresses = [rank.address for rank in crew.ranks]
         self.say("starting one process a GPU")
-        before = self._links(addresses)
         about = crew.ask({rank.number: {"do": "open"} for rank in crew.ranks}, plan.open_s)
         crew.give_up("its start")
         topology = groups.find(order.root, addresses)
@@ -115,17 +123,17 @@ class Peers:
             "all_reduce": reduced,
         }
 
-    def _rank(self, number: int, gpu: Gpu) -> Rank:
+    def _rank(self, number: int, gpus: Sequence[Gpu]) -> Rank:
         order = self.order
         spec = {
             "backend": order.backend,
             "root": order.root,
-            "address": gpu.address,
-            "addresses": [one.address for one in order.gpus],
-            "uuids": [one.uuid for one in order.gpus],
+            "address": gpus[number].address,
+            "addresses": [gpu.address for gpu in gpus],
+            "uuids": [gpu.uuid for gpu in gpus],
             "hangs": number == order.hanging_rank,
         }
-        return Rank(number, spec, _environment(order), order.log)
+        return Rank(number, spec, _environment(order.backend, gpus), order.log)
 
     def _links(self, addresses: Sequence[str]) -> Dict[str, Dict[str, Any]]:
         return links.read(self.order.root, addresses, self.order.nvml_deadline_s, self.stopped)
@@ -138,6 +146,11 @@ class Peers:
             "gpu": rank.address,
             "error": trouble or ("" if opened else str(about["detail"])),
         }
+
+
+def _is_gone(found: Dict[str, Any]) -> bool:
+    """True when NVML could not open the GPU; links of which one could not be read are a list all the same."""
+    return bool(found["state"] == "error")
 
 
 def nvlinks_between(found: Dict[str, Dict[str, Any]], one: str, other: str) -> Dict[str, Any]:
@@ -194,10 +207,10 @@ def _versions(about: Dict[int, Dict[str, Any]]) -> Dict[str, str]:
     return found
 
 
-def _environment(order: Order) -> Dict[str, str]:
+def _environment(backend: str, gpus: Sequence[Gpu]) -> Dict[str, str]:
     environment = dict(os.environ)
-    if order.backend == "torch":
-        environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpu.uuid for gpu in order.gpus)
+    if backend == "torch":
+        environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpu.uuid for gpu in gpus)
         environment.setdefault("OMP_NUM_THREADS", "1")
         # Names of interfaces and hosts are of no use within one node, and a look for them can take long.
         environment.setdefault("NCCL_SOCKET_IFNAME", "lo")
