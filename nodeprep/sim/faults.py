@@ -371,7 +371,7 @@ def nvlink_lost(machine: Machine, index: int) -> Diagnosed:
     machine = machine.with_gpu_fault(index, hardware.values({"nvlink.inactive": [11]}))
     return _rejected(
         machine,
-        _fail("nvlinks", address, "17"),
+        _fail("nvlinks", address, "down: 11"),
         # Whether its pairs stand out depends on how many others there are.
         _fail("p2p_bandwidth", "*", address, required=False),
     )
