@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Tuple
 from ...node import reading
 from ..hashing import hexadecimal, key
 from ..inject import Flip
+from ..model import ARITHMETIC
 from ..problem import ProbeError
 from ..workload import Workload
 from ._backend import Backend, Bursts, CopyTotals, Iteration, MemoryRates, MemoryWalk, ReadingDict
@@ -50,6 +51,7 @@ class TorchBackend(Backend):
         self._device = torch.device(self.device)
         from . import torch_bursts, torch_memory  # noqa: PLC0415
         from .torch_copies import Copier  # noqa: PLC0415 - imports torch
+        from .torch_kernels import versions  # noqa: PLC0415
         from .torch_launch import Launcher  # noqa: PLC0415
         from .torch_model import DTYPES, fill_uniform  # noqa: PLC0415
 
@@ -58,6 +60,7 @@ class TorchBackend(Backend):
         self._burster: Any = None
         self._uuid = str(gpu["uuid"])
         self._make_launcher = Launcher
+        self._library_versions = versions
         self._dtypes = DTYPES
         self._fill = fill_uniform
         self._copier = Copier(self._device, _SEED_OF_PATTERNS)
@@ -71,6 +74,8 @@ class TorchBackend(Backend):
             "torch": str(torch.__version__),
             "cuda": str(torch.version.cuda),
             "cudnn": str(torch.backends.cudnn.version()),
+            "arithmetic": str(ARITHMETIC),
+            **self._library_versions(),
         }
 
     def copies_alone(self, seconds: float) -> Tuple[ReadingDict, ReadingDict]:

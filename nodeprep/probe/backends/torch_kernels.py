@@ -6,6 +6,7 @@ deterministic: the same input gives the same bits every time. Between each other
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any, Callable, Dict
 
 import torch
@@ -108,9 +109,27 @@ def _require_triton(name: str, device: Any) -> None:
 
 
 def versions() -> Dict[str, str]:
-    """Triton's version where it is installed: its kernels' bits are its own."""
+    """Versions of the libraries below PyTorch that decide bits, where they can be found."""
+    found = {}
+    cublas = _cublas_version()
+    if cublas:
+        found["cublas"] = cublas
     try:
         import triton  # noqa: PLC0415
+
+        found["triton"] = str(triton.__version__)
     except ImportError:
-        return {}
-    return {"triton": str(triton.__version__)}
+        pass
+    return found
+
+
+def _cublas_version() -> str:
+    """Of the cuBLASLt that is loaded; "" where it is linked into PyTorch, whose version then says it all."""
+    try:
+        with open("/proc/self/maps", encoding="utf-8") as maps:
+            paths = {line.split()[-1] for line in maps if "libcublasLt.so" in line}
+        library = ctypes.CDLL(sorted(paths)[0])
+        library.cublasLtGetVersion.restype = ctypes.c_size_t
+        return str(library.cublasLtGetVersion())
+    except (OSError, IndexError, AttributeError):
+        return ""
