@@ -13,7 +13,8 @@ from nodeprep.errors import NodeprepError
 from nodeprep.model.certificate import Certificate, ProbeSummary
 from nodeprep.model.codec import digest
 from nodeprep.model.facts import NodeFacts
-from nodeprep.model.probe import GpuRun, ProbeResult, Stats
+from nodeprep.model.probe import GpuRun, ProbeResult
+from nodeprep.model.probe_stats import Stats
 from nodeprep.model.reading import Reading
 from nodeprep.model.spec import NodeSpec
 

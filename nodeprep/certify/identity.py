@@ -98,6 +98,16 @@ def identity_digest(identity: Identity) -> str:
     )
 
 
+def machine_key(facts: NodeFacts) -> str:
+    """What tells a machine from others although its GPUs are replaced; its inventory name at worst."""
+    dmi = facts.dmi
+    for reading in (dmi.product_uuid, dmi.product_serial, dmi.board_serial):
+        found = _unique(text_of(reading))
+        if found:
+            return found
+    return facts.host
+
+
 def identity_problems(facts: NodeFacts) -> Iterator[str]:
     """Why a certificate could not say which machine it speaks of; nothing when it can.
 

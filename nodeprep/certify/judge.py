@@ -17,6 +17,7 @@ from nodeprep.checks import CheckPhase, Context, all_checks, evaluate
 from nodeprep.model.facts import NodeFacts
 from nodeprep.model.probe import ProbeResult
 from nodeprep.model.result import CheckResult, Verdict
+from nodeprep.model.sighting import SiteRecords
 from nodeprep.model.spec import NodeSpec
 
 BOTH_PHASES: tuple[CheckPhase, ...] = ("static", "load")
@@ -47,6 +48,7 @@ def judge(
     probe_absent_reason: str = "",
     asked_level: str | None = None,
     asked_workload: str | None = None,
+    site: SiteRecords | None = None,
     phases: Collection[CheckPhase] = BOTH_PHASES,
 ) -> Judgement:
     """Runs the checks of the given phases and concludes.
@@ -59,10 +61,16 @@ def judge(
         probe_absent_reason: Why there is no probe result.
         asked_level: What the probe had to run; None does not ask.
         asked_workload: Name of the workload that it had to run; None does not ask.
+        site: What other runs of this site gave; None remembers nothing.
         phases: ("static",) for the effect checks alone; the default asks for a whole certificate.
     """
     context = Context(
-        spec=spec, before=before, after=after, probe=probe, probe_absent_reason=probe_absent_reason
+        spec=spec,
+        before=before,
+        after=after,
+        probe=probe,
+        probe_absent_reason=probe_absent_reason,
+        site=site or SiteRecords(),
     )
     asked = [check for check in all_checks().values() if check.phase in phases]
     return conclude(

@@ -10,6 +10,7 @@ from nodeprep.model.facts import NodeFacts
 from nodeprep.model.probe import ProbeResult
 from nodeprep.model.reading import Unreadable
 from nodeprep.model.result import CheckResult, Scalar, Status
+from nodeprep.model.sighting import SiteRecords
 from nodeprep.model.spec import NodeSpec
 
 CheckPhase = Literal["static", "load"]
@@ -26,6 +27,7 @@ class Context:
             before.log_cursor.
         probe: What the probe found; None when it did not run.
         probe_absent_reason: Why there is no probe result; load checks give it as their ERROR.
+        site: What other runs of this site gave.
     """
 
     spec: NodeSpec
@@ -33,6 +35,7 @@ class Context:
     after: NodeFacts | None = None
     probe: ProbeResult | None = None
     probe_absent_reason: str = ""
+    site: SiteRecords = field(default_factory=SiteRecords)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,9 +50,12 @@ def telemetry(run: GpuRun) -> Telemetry:
     """The telemetry of a run, if it is dense enough to judge by.
 
     Raises:
-        Unreadable: No samples, more than a tenth of them failed, or a gap longer than 10 s.
+        Unreadable: Sampling ended early, no samples, more than a tenth of them failed, or a gap longer
+            than 10 s.
     """
     samples = run.telemetry
+    if samples.trouble:
+        raise Unreadable(f"telemetry of GPU {run.pci_address} is not whole: {samples.trouble}")
     if samples.samples == 0:
         raise Unreadable(f"no telemetry of GPU {run.pci_address} was taken under load")
     if samples.errors > MOST_FAILED_SAMPLES * (samples.samples + samples.errors):

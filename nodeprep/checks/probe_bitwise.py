@@ -1,4 +1,4 @@
-"""The same input gave the same bits in every iteration, and on every GPU of a model."""
+"""The same input gave the same bits in every iteration, on every GPU of a model, and on other nodes."""
 
 from __future__ import annotations
 
@@ -7,50 +7,68 @@ from collections.abc import Iterator
 from functools import partial
 
 from nodeprep.checks._check import Check, Context
+from nodeprep.checks._golden import compare
 from nodeprep.checks._runs import each_run, result
-from nodeprep.model.probe import Digests, GpuRun
+from nodeprep.model.golden import Bits, bits_of, block_name, difference
+from nodeprep.model.probe import Digests, GpuRun, ProbeResult
 from nodeprep.model.reading import Unreadable
 from nodeprep.model.result import CheckResult
+from nodeprep.model.sighting import digests_of
 
 SOURCE = "nodeprep: one input, one answer (measured bit-identical over 60 iterations and two processes)"
-_Reference = tuple[str, ...]
 
 
 def evaluate(context: Context) -> Iterator[CheckResult]:
-    """One result a GPU.
+    """One result a GPU, and one on the node when a GPU's bits could be compared with nobody's.
 
     The first iteration is each GPU's own reference, which a GPU that is always wrong would agree
-    with; so references are compared between GPUs of one model as well.
+    with; so references are compared between GPUs of one model on the node, and with the site's.
     """
-    peers: dict[str, Counter[_Reference]] = {}
-    for run in result(context).gpus:
+    probe = result(context)
+    peers: dict[str, Counter[Bits]] = {}
+    for run in probe.gpus:
         if run.digests.value is not None:
-            peers.setdefault(run.name, Counter())[run.digests.value.reference] += 1
-    yield from each_run(CHECK, context, "digests", partial(_judge, peers))
+            peers.setdefault(run.name, Counter())[_reference(probe, run.digests.value)] += 1
+    yield from each_run(CHECK, context, "digests", partial(_judge, context, peers))
+    alone = dict.fromkeys(
+        compare(context.site, probe, run).words
+        for run in probe.gpus
+        if run.digests.value is not None and compare(context.site, probe, run).outcome == "nobody"
+    )
+    if alone:
+        yield CHECK.result("SKIPPED", "node", f"not compared with golden digests: {'; '.join(alone)}")
 
 
-def _judge(peers: dict[str, Counter[_Reference]], run: GpuRun) -> CheckResult:
-    address = run.pci_address
+def _judge(context: Context, peers: dict[str, Counter[Bits]], run: GpuRun) -> CheckResult:
+    probe, address = result(context), run.pci_address
     digests = run.digests.require(f"the block digests of GPU {address}")
     if digests.iterations_compared == 0 or not digests.reference:
         raise Unreadable(f"no iteration of GPU {address} was compared with another")
-    agreeing = peers[run.name]
+    mine, agreeing = _reference(probe, digests), peers[run.name]
     others = agreeing.total() - 1
+    truth = compare(context.site, probe, run)
     if digests.mismatch_count:
-        reason = f"GPU {address} gave other bits for the same input: {_first(digests)}"
-    elif len(agreeing) > 1 and not _in_majority(agreeing, digests.reference):
-        reason = _outvoted(address, agreeing, digests.reference)
+        reason = f"GPU {address} gave other bits for the same input: {_first(digests, probe.workload.depth)}"
+    elif len(agreeing) > 1 and not _in_majority(agreeing, mine):
+        reason = _outvoted(address, agreeing, mine, probe.workload.depth)
+    elif truth.outcome == "other":
+        reason = f"GPU {address} gave {truth.words}"
+    elif truth.outcome == "disputed":
+        raise Unreadable(f"whose bits are right is not known: {truth.words}")
     else:
-        reason = (
-            f"GPU {address} gave the same bits in {digests.iterations_compared} iterations"
-            + (f", and the same as {agreeing[digests.reference] - 1} of {others} others" if others else "")
-            + ("" if others else "; no other GPU of its model on this node to compare with")
-        )
+        reason = f"GPU {address} gave the same bits in {digests.iterations_compared} iterations"
+        told = [f"the same as {agreeing[mine] - 1} of {others} others of this node"] if others else []
+        told += [truth.words] if truth.outcome == "same" else []
+        reason += f", {' and '.join(told)}" if told else "; nobody else's bits were there to compare with"
         return _result(True, address, reason, digests.mismatch_count)
     return _result(False, address, reason, digests.mismatch_count)
 
 
-def _first(digests: Digests) -> str:
+def _reference(probe: ProbeResult, digests: Digests) -> Bits:
+    return bits_of(digests_of(probe, digests))
+
+
+def _first(digests: Digests, depth: int) -> str:
     found = f"{digests.mismatch_count} mismatches in {digests.iterations_compared} iterations"
     if not digests.mismatches:
         return found
@@ -60,28 +78,21 @@ def _first(digests: Digests) -> str:
         False: "a repeat on the spot was right again",
         None: "it was not repeated",
     }[first.confirmed]
-    return f"{found}, first in block {first.block} of iteration {first.iteration} ({again})"
+    place = first.block if first.part == "output" else 2 * depth - first.block
+    return f"{found}, first in {block_name(place, depth)} of iteration {first.iteration} ({again})"
 
 
-def _in_majority(agreeing: Counter[_Reference], reference: _Reference) -> bool:
+def _in_majority(agreeing: Counter[Bits], reference: Bits) -> bool:
     return agreeing[reference] * 2 > agreeing.total()
 
 
-def _outvoted(address: str, agreeing: Counter[_Reference], reference: _Reference) -> str:
+def _outvoted(address: str, agreeing: Counter[Bits], reference: Bits, depth: int) -> str:
     common, votes = agreeing.most_common(1)[0]
     if votes * 2 <= agreeing.total():
         return f"GPU {address} and its peers of the same model differ in their bits, and no majority is right"
-    block = next(
-        (
-            place
-            for place, (ours, theirs) in enumerate(zip(reference, common, strict=False))
-            if ours != theirs
-        ),
-        min(len(reference), len(common)),
-    )
     return (
         f"GPU {address} gave other bits than {votes} others of the same model for the same input, "
-        f"from block {block} on, in every iteration"
+        f"{difference(reference, common, depth)}, in every iteration"
     )
 
 

@@ -27,13 +27,13 @@ class Least:
     compared: int
 
 
-# Source: nodeprep's own. The levels are given 36 s, 590 s and 7190 s for the compute phase, less what start
-# and copies took of the whole (nodeprep/probe/levels.py); a quick run on an H200 SXM computed for 36 s. One
-# iteration in 10 s is a tenth of what that GPU does (1.04 s each), and no part worth certifying is slower.
+# Source: nodeprep's own. The levels give the compute phases what the others leave (nodeprep/probe/levels.py):
+# of a quick run's 54 s that is 27 s on one GPU and 16 s where eight take turns with their lone copies. One
+# iteration in 10 s is a tenth of what an H200 SXM does (1.04 s each), and no part worth certifying is slower.
 LEAST = {
-    "quick": Least(compute_s=20.0, compared=3),
-    "standard": Least(compute_s=480.0, compared=48),
-    "extended": Least(compute_s=6600.0, compared=660),
+    "quick": Least(compute_s=10.0, compared=3),
+    "standard": Least(compute_s=420.0, compared=42),
+    "extended": Least(compute_s=6300.0, compared=630),
 }
 # A simulated GPU has nothing to warm up; it must still have been compared more than once.
 SIMULATED = Least(compute_s=0.0, compared=2)

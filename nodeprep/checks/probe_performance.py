@@ -1,4 +1,4 @@
-"""The GPU computed as fast as the part can, as its own ceiling allows, and as its peers do."""
+"""The GPU computed as fast as the part can, as its own ceiling allows, and as its peers and the fleet do."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from nodeprep.checks._check import Check, Context
+from nodeprep.checks._fleet import FRACTION_BELOW_MEDIAN, LEAST_GPUS, SOURCE, Baseline, baseline
 from nodeprep.checks._runs import each_run, result
 from nodeprep.model.probe import GpuRun, Workload
 from nodeprep.model.result import CheckResult
@@ -71,7 +72,7 @@ def evaluate(context: Context) -> Iterator[CheckResult]:
     for run in result(context).gpus:
         if run.achieved_tflops.value is not None:
             best[run.name] = max(best.get(run.name, 0.0), run.achieved_tflops.value)
-    yield from each_run(CHECK, context, "achieved_tflops", partial(_judge, profile, best))
+    yield from each_run(CHECK, context, "achieved_tflops", partial(_judge, context, profile, best))
 
 
 def _is_default(workload: Workload) -> bool:
@@ -79,14 +80,15 @@ def _is_default(workload: Workload) -> bool:
     return same_shape and workload.dtype in _FP16
 
 
-def _judge(profile: Profile, best: dict[str, float], run: GpuRun) -> CheckResult:
-    floors = list(_floors(profile, best, run))
+def _judge(context: Context, profile: Profile, best: dict[str, float], run: GpuRun) -> CheckResult:
+    fleet = baseline(context.site, result(context), run)
+    floors = [*_floors(profile, best, run), *_fleet_floor(fleet, run)]
     missed = next((floor for floor in floors if not floor.held), None)
     shown = missed or floors[0]
     return CHECK.result(
         "FAIL" if missed else "PASS",
         run.pci_address,
-        f"GPU {run.pci_address} reached {shown.words}",
+        f"GPU {run.pci_address} reached {shown.words}" + ("" if missed else _fleet_words(fleet)),
         measured=round(shown.measured, 4),
         limit=round(shown.limit, 4),
         unit=shown.unit,
@@ -117,6 +119,24 @@ def _floors(profile: Profile, best: dict[str, float], run: GpuRun) -> Iterator[_
     fastest = best[run.name]
     words = f"{achieved:.4g} TFLOP/s, over {spread.value:.0%} less than the {fastest:.4g} of its best peer"
     yield _Floor(achieved, fastest * (1 - spread.value), "TFLOP/s", spread.source, words)
+
+
+def _fleet_floor(fleet: Baseline, run: GpuRun) -> Iterator[_Floor]:
+    """Peers of one node can be slow together, by one firmware or in one hot aisle."""
+    if fleet.floor_tflops is not None and fleet.median_tflops is not None:
+        achieved = run.achieved_tflops.require(f"the throughput of GPU {run.pci_address}")
+        words = (
+            f"{achieved:.4g} TFLOP/s, over {FRACTION_BELOW_MEDIAN:.0%} less than the median of "
+            f"{fleet.median_tflops:.4g} of {fleet.gpus} other GPUs of this site"
+        )
+        yield _Floor(achieved, fleet.floor_tflops, "TFLOP/s", SOURCE, words)
+
+
+def _fleet_words(fleet: Baseline) -> str:
+    if fleet.median_tflops is not None:
+        return f"; the median of {fleet.gpus} other GPUs of this site is {fleet.median_tflops:.4g}"
+    seen = f"{fleet.gpus} comparable GPUs" if fleet.gpus else "no comparable GPU"
+    return f"; not held against the fleet: {seen} in this site's history, {LEAST_GPUS} needed"
 
 
 CHECK = Check(

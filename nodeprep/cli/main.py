@@ -18,6 +18,7 @@ from nodeprep.cli import (
     certify,
     demo,
     doctor,
+    golden,
     init,
     inspect,
     plan,
@@ -62,6 +63,7 @@ for command in (
     app.command()(command)
 app.add_typer(bios.app, name="bios")
 app.add_typer(cert.app, name="cert")
+app.add_typer(golden.app, name="golden")
 app.add_typer(sim.app, name="sim")
 
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from nodeprep.errors import Problem
 from nodeprep.model.bios import BiosApplication
 from nodeprep.model.facts import NodeFacts
+from nodeprep.model.golden import Standing
 from nodeprep.model.plan import Plan
 from nodeprep.model.result import Verdict, Verification
 from nodeprep.model.run import Run
@@ -269,3 +270,38 @@ class ReadyBmcs:
     bmcs: tuple[ReadyBmc, ...]
     simulated: bool = True
     schema: Literal["nodeprep.sim_bmc/1"] = field(default="nodeprep.sim_bmc/1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoldenAnswer:
+    """Bits that some nodes gave; `digest` names them."""
+
+    digest: str
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoldenEntry:
+    """What is known of one GPU model, build and workload."""
+
+    key: str
+    model: str
+    build: str
+    workload: str
+    workload_digest: str
+    standing: Standing
+    vouched_why: str
+    answers: tuple[GoldenAnswer, ...]
+    gpus: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoldenList:
+    """`golden show`, `learn` and `forget`: all that the site knows."""
+
+    file: str
+    entries: tuple[GoldenEntry, ...]
+    damaged_lines: int
+    trouble: str
+    """Why the file could not be read; "" when it was."""
+    schema: Literal["nodeprep.golden_list/1"] = field(default="nodeprep.golden_list/1")

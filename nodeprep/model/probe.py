@@ -6,19 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from nodeprep.model.probe_peers import NOT_MEASURED, Peers
+from nodeprep.model.probe_phases import (
+    CoolDown,
+    HbmBandwidth,
+    HbmWalk,
+    HopErrors,
+    MemoryPool,
+    Transients,
+    XidEvent,
+)
+from nodeprep.model.probe_stats import Stats
 from nodeprep.model.reading import Reading
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stats:
-    """Summary of a series. All in the series' own unit."""
-
-    count: int
-    min: float
-    mean: float
-    median: float
-    p95: float
-    max: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +36,21 @@ class Workload:
     batch: int
     dtype: str
     seed: int
-    launch: Literal["explicit"] = "explicit"
+    launch: Literal["explicit", "graph"] = "explicit"
+    batch_least: int = 0
+    """Fewest images of an iteration, `batch` being the most; 0: always `batch`."""
+    mode: Literal["inference", "training"] = "inference"
+    gradient_norm_max: float = 0.0
+    input: Literal["resident", "copied", "prefetched"] = "resident"
+    kernels: str = "plain"
+    attention: str = "auto"
+    memory_pool_gib: int = 0
+    pcie_direction: Literal["both", "h2d", "d2h"] = "both"
+    pcie_share: float = 1.0
+    burst_duty: float = 1.0
+    burst_period_s: float = 0.0
+    duration_s: float = 0.0
+    loops: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +63,10 @@ class Mismatch:
     got: str
     confirmed: bool | None
     """A repeat on the spot gave again another answer than the reference (True) or the reference (False)."""
+    part: Literal["output", "gradient"] = "output"
+    """Of the block: what it gave forward, or the gradients of its backward pass."""
+    batch: int = 0
+    """Images of that iteration; 0 where results do not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +74,14 @@ class Digests:
     """Bitwise comparison of every block's output over all iterations."""
 
     reference: tuple[str, ...]
-    """One digest a block, then one of the final output; of the first measured iteration."""
+    """One digest a block, one of the final output, in training one of each block's gradients from the
+    last block to the first; of the first measured iteration of the largest batch."""
     iterations_compared: int
     mismatch_count: int
     mismatches: tuple[Mismatch, ...]
     """The first 100."""
+    references: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """For a range of batch sizes: the reference of each, by the number of images."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +125,13 @@ class Telemetry:
     event_reason_samples: Mapping[str, int]
     """For each bit seen ("0x4"): in how many samples."""
     enforced_limit_w: Reading[float]
+    trouble: str = ""
+    """Why sampling ended before the run did; "" when it did not. The samples then prove nothing."""
+    cpu_of_run_fraction: Reading[float] = NOT_MEASURED
+    """CPU time of the sampling process, for all GPUs, over the time it ran."""
+    power_average_w: Reading[Stats] = NOT_MEASURED
+    memory_utilization_percent: Reading[Stats] = NOT_MEASURED
+    memory_used_gib: Reading[Stats] = NOT_MEASURED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +141,8 @@ class Phase:
     name: str
     start_s: float
     end_s: float
+    round: int = 1
+    """Levels repeat their phases; from 1."""
 
 
 GpuRunState = Literal["completed", "interrupted", "failed", "skipped"]
@@ -138,7 +167,18 @@ class GpuRun:
     non_finite_values: Reading[int]
     copies: Copies
     telemetry: Telemetry
+    subnormal_values: Reading[int] = field(default_factory=lambda: Reading.not_supported("not counted"))
+    """Subnormal values in the gradients after GELU, over all iterations; counts, not a fault."""
     phases: tuple[Phase, ...] = ()
+    hbm_bandwidth: Reading[HbmBandwidth] = NOT_MEASURED
+    hbm_walk: Reading[HbmWalk] = NOT_MEASURED
+    transients: Reading[Transients] = NOT_MEASURED
+    cool_down: Reading[CoolDown] = NOT_MEASURED
+    memory_pool: Reading[MemoryPool] = NOT_MEASURED
+    xid_events: Reading[tuple[XidEvent, ...]] = NOT_MEASURED
+    """What NVML's event set told; an empty list only where it was listened to from start to end."""
+    aer_path: Reading[tuple[HopErrors, ...]] = NOT_MEASURED
+    """Errors added during the run, hop by hop from the root port to the GPU."""
 
 
 ProbeState = Literal["completed", "interrupted", "failed"]
@@ -167,4 +207,6 @@ class ProbeResult:
     gpus: tuple[GpuRun, ...]
     run: str = ""
     """Id of the run it belongs to; "" when the probe was started by hand."""
+    peers: Reading[Peers] = NOT_MEASURED
+    """What the GPUs did together; not supported for a single GPU."""
     schema: Literal["nodeprep.probe/1"] = field(default="nodeprep.probe/1")

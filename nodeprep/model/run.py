@@ -18,15 +18,16 @@ HostState = Literal["unknown", "running", "done", "failed", "unreachable", "miss
 class TelemetrySeries:
     """`nodeprep.telemetry/1`: the samples of one GPU, column by column; None where a sample failed.
 
-    Columns: t_s, power_w, power_instant_w, temperature_c, memory_temperature_c, margin_c, sm_mhz,
-    memory_mhz, event_reasons, utilization_percent, pcie_rx_gbps, pcie_tx_gbps, link_gen,
-    link_width_lanes, replays.
+    Columns: t_s, and those of nodeprep/node/nvml_sample.py (power_w, temperature_c, ...).
     """
 
     gpu: str
     simulated: bool
     period_ms: float
     columns: Mapping[str, tuple[float | None, ...]]
+    transient_t_s: tuple[float, ...] = ()
+    transient_power_w: tuple[float, ...] = ()
+    """Instantaneous power, read every 20 ms during transients."""
     phases: tuple[Phase, ...] = ()
     schema: Literal["nodeprep.telemetry/1"] = field(default="nodeprep.telemetry/1")
 

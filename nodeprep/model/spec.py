@@ -42,6 +42,17 @@ class Profile:
     copy_h2d_gbps: Limit | None
     copy_d2h_gbps: Limit | None
     """Floors of lone copies, GB/s (decimal), at the profile's own generation and width."""
+    p2p_nvlink_gbps: Limit | None
+    """Floor of one-way copies to another GPU, GB/s for each NVLink that carries them."""
+    all_reduce_gbps: Limit | None
+    """Floor of all-reduce bus bandwidth without NVLink multicast, where all NVLinks lead to NVSwitches."""
+    hbm_copy_gbps: Limit | None
+    """Floor of copies within device memory, bytes read and written, GB/s (decimal)."""
+    hbm_of_peak_fraction: Limit
+    """The same relative to what the memory's clock and width allow."""
+    transient_peak_fraction: Limit | None
+    transient_trough_fraction: Limit | None
+    """What instantaneous power must reach, up and down, at some period of a square wave; of the limit."""
     spread_fraction: Limit
     """A GPU this far below the best of its node is a fault."""
 

@@ -6,39 +6,13 @@ One process talks to one library at a time: nvidia-ml-py keeps it in module glob
 from __future__ import annotations
 
 import os
-import types
 from typing import Any
 
+from .nvml_simulation import SIMULATED_LIBRARY, simulation
 from .paths import is_real
 from .vendor import pynvml
 
 __all__ = ["SIMULATED_LIBRARY", "bind", "is_real", "load", "pynvml", "simulation"]
-
-SIMULATED_LIBRARY = "usr/lib/nodeprep/simulated_nvml.py"
-
-_simulations: dict[str, types.ModuleType] = {}
-
-
-def simulation(root: str) -> types.ModuleType | None:
-    """The simulated driver library of a root as a module, None where there is none.
-
-    The module also has `begin_load(root, address)`, `end_load(root, address)` and `flips(root)`.
-    """
-    if is_real(root):
-        return None
-    path = os.path.join(os.path.realpath(root), SIMULATED_LIBRARY)
-    if path not in _simulations:
-        try:
-            with open(path, "rb") as file:
-                source = file.read()
-        except FileNotFoundError:
-            return None
-        # Not importlib: that would leave a __pycache__ behind in the root.
-        module = types.ModuleType("nodeprep_simulated_nvml")
-        module.__file__ = path
-        exec(compile(source, path, "exec"), module.__dict__)  # noqa: S102 - the root's own library
-        _simulations[path] = module
-    return _simulations[path]
 
 
 def bind(root: str = "/") -> Any:

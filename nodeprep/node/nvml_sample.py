@@ -2,23 +2,25 @@
 
 A sweep over all columns takes 2 to 5 ms (H200). PCIe traffic comes from the byte counters (fields 197
 and 198): nvmlDeviceGetPcieThroughput sees 20 ms of an interval and blocks 21 ms per direction. The
-counters are 32 bits wide, so the threads read them every 20 ms between samples.
+counters are 32 bits wide, so the threads read them every 20 ms between samples. With them they read the
+instantaneous power (field 186) when a square wave of load is to be seen.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from . import nvml_library, reading
 from .nvml_calls import Calls, error_code, field_value, milliwatts, read_fields, then
-from .nvml_gpu import event_reasons, gpu_temperature
+from .nvml_gpu import PCIE_ERROR_FIELDS, event_reasons, gpu_temperature
 from .nvml_pcie import PcieMeter
 from .reading import Reading
 
 COLUMNS = (
     "power_w",
+    "power_average_w",
     "power_instant_w",
     "temperature_c",
     "memory_temperature_c",
@@ -27,19 +29,24 @@ COLUMNS = (
     "memory_mhz",
     "event_reasons",
     "utilization_percent",
+    "memory_utilization_percent",
+    "memory_used_gib",
     "pcie_rx_gbps",
     "pcie_tx_gbps",
     "link_gen",
     "link_width_lanes",
     "replays",
+    *PCIE_ERROR_FIELDS,
 )
 POLL_S = 0.02
 DEADLINE_S = 1.0
 
-FIELD_MEMORY_TEMPERATURE, FIELD_POWER_INSTANT = 82, 186
+FIELD_MEMORY_TEMPERATURE, FIELD_POWER_AVERAGE, FIELD_POWER_INSTANT = 82, 185, 186
 FIELD_PCIE_TX_BYTES, FIELD_PCIE_RX_BYTES = 197, 198
 
 Sample = Dict[str, Optional[float]]
+# time.monotonic() and watts.
+Draw = Tuple[float, float]
 
 
 class Sampler:
@@ -82,6 +89,23 @@ class Sampler:
     def failures(self, address: str) -> Dict[str, Reading]:
         """Why columns of a GPU were None when last read: column to a reading without a value."""
         return self._workers[address].failures()
+
+    def library(self) -> Any:
+        """The bound and initialised nvidia-ml-py, for others in this process.
+
+        Raises:
+            pynvml.NVMLError: It does not start.
+        """
+        return self._library.get()
+
+    def watch_power(self, on: bool) -> None:
+        """From now on, or no more, the instantaneous power is read every 20 ms; `draws` has it."""
+        for worker in self._workers.values():
+            worker.watch_power(on)
+
+    def draws(self) -> Dict[str, List[Draw]]:
+        """Instantaneous power of each GPU since this was last asked."""
+        return {address: worker.draws() for address, worker in self._workers.items()}
 
     def close(self) -> None:
         """Ends the threads and lets go of NVML; where a thread hangs, both are left as they are."""
@@ -130,6 +154,8 @@ class _Worker(threading.Thread):
         self._call = "nvmlInit"
         self._meter: Optional[PcieMeter] = None
         self._counters = False
+        self._watching_power = False
+        self._draws: List[Draw] = []
 
     # called by the sampler
 
@@ -157,6 +183,16 @@ class _Worker(threading.Thread):
         with self._change:
             return {name: found for name, found in self._readings.items() if found["state"] != "ok"}
 
+    def watch_power(self, on: bool) -> None:
+        with self._change:
+            self._watching_power = on
+            self._change.notify_all()
+
+    def draws(self) -> List[Draw]:
+        with self._change:
+            draws, self._draws = self._draws, []
+            return draws
+
     def stop(self) -> None:
         with self._change:
             self._stopped = True
@@ -183,12 +219,15 @@ class _Worker(threading.Thread):
         while True:
             with self._change:
                 if not self._stopped and self._asked == self._answered:
-                    self._change.wait(POLL_S if self._counters else None)
+                    self._change.wait(POLL_S if self._counters or self._watching_power else None)
                 stopped, asked, due = self._stopped, self._asked, self._asked != self._answered
+                watching_power = self._watching_power
             if stopped:
                 return
             if self._counters:
                 self._poll(calls, handle)
+            if watching_power:
+                self._draw(calls, handle)
             if due:
                 self._publish(self._read(calls, handle), asked)
 
@@ -235,13 +274,23 @@ class _Worker(threading.Thread):
         now = (before + time.monotonic()) / 2
         self._meter.feed(now, int(field_value(rx)), int(field_value(tx)), wraps=wraps)
 
+    def _draw(self, calls: Calls, handle: Any) -> None:
+        """One instant; what cannot be read is a gap, and the column of the samples says why."""
+        read = read_fields(calls, handle, [FIELD_POWER_INSTANT])[FIELD_POWER_INSTANT]
+        if read["state"] == "ok":
+            with self._change:
+                self._draws.append((time.monotonic(), milliwatts(read["value"])))
+
     def _read(self, calls: Calls, handle: Any) -> Dict[str, Reading]:
         pynvml = calls.pynvml
         read = calls.read
-        fields = read_fields(calls, handle, [FIELD_MEMORY_TEMPERATURE, FIELD_POWER_INSTANT])
+        wanted = [FIELD_MEMORY_TEMPERATURE, FIELD_POWER_AVERAGE, FIELD_POWER_INSTANT]
+        fields = read_fields(calls, handle, [*wanted, *PCIE_ERROR_FIELDS.values()])
+        rates = read("nvmlDeviceGetUtilizationRates", handle, value=lambda u: (int(u.gpu), int(u.memory)))
         rx, tx = self._traffic(calls, handle)
         return {
             "power_w": read("nvmlDeviceGetPowerUsage", handle, value=milliwatts),
+            "power_average_w": then(fields[FIELD_POWER_AVERAGE], milliwatts),
             "power_instant_w": then(fields[FIELD_POWER_INSTANT], milliwatts),
             "temperature_c": gpu_temperature(calls, handle),
             "memory_temperature_c": fields[FIELD_MEMORY_TEMPERATURE],
@@ -249,12 +298,17 @@ class _Worker(threading.Thread):
             "sm_mhz": read("nvmlDeviceGetClockInfo", handle, pynvml.NVML_CLOCK_SM),
             "memory_mhz": read("nvmlDeviceGetClockInfo", handle, pynvml.NVML_CLOCK_MEM),
             "event_reasons": event_reasons(calls, handle),
-            "utilization_percent": read("nvmlDeviceGetUtilizationRates", handle, value=lambda u: int(u.gpu)),
+            "utilization_percent": then(rates, lambda both: both[0]),
+            "memory_utilization_percent": then(rates, lambda both: both[1]),
+            "memory_used_gib": read(
+                "nvmlDeviceGetMemoryInfo", handle, value=lambda info: round(info.used / 2**30, 3)
+            ),
             "pcie_rx_gbps": rx,
             "pcie_tx_gbps": tx,
             "link_gen": read("nvmlDeviceGetCurrPcieLinkGeneration", handle),
             "link_width_lanes": read("nvmlDeviceGetCurrPcieLinkWidth", handle),
             "replays": read("nvmlDeviceGetPcieReplayCounter", handle),
+            **{name: fields[number] for name, number in PCIE_ERROR_FIELDS.items()},
         }
 
     def _traffic(self, calls: Calls, handle: Any) -> List[Reading]:

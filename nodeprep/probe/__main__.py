@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import List, Optional
 
-from ..node import nvml_library
+from ..node import nvml_library, workload_file
 from . import inject, levels, workload
 from .options import Options
 from .problem import UsageProblem
@@ -39,7 +39,11 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="run the probe on this node")
     run.add_argument("--root", default="/", help="another root is a simulated node (default: /)")
-    run.add_argument("--workload", default="vit-g", help="vit-g, tiny, or a JSON file (default: vit-g)")
+    run.add_argument(
+        "--workload",
+        default="vit-g",
+        help="%s, or a JSON file (default: vit-g)" % ", ".join(workload_file.SHIPPED),
+    )
     run.add_argument("--level", default="quick", help="quick, standard or extended (default: quick)")
     run.add_argument("--out", required=True, help="folder for the results")
     run.add_argument(
@@ -58,9 +62,9 @@ def _parser() -> argparse.ArgumentParser:
 def _options(given: argparse.Namespace) -> Options:
     backend = "torch" if nvml_library.is_real(given.root) else "numpy"
     chosen = workload.load(given.workload)
-    if backend == "torch" and given.workload == "tiny":
+    if backend == "torch" and chosen.name in workload_file.SIMULATED_ONLY:
         raise UsageProblem(
-            "the workload tiny is for simulated nodes; it would not load a GPU",
+            "the workload %s is for simulated nodes; it would not load a GPU" % chosen.name,
             hint="use vit-g, or a workload file of your own",
         )
     return Options(

@@ -1,4 +1,4 @@
-"""Holding each iteration's digests against the first one's."""
+"""Holding each iteration's digests against the first one's of its batch size."""
 
 from __future__ import annotations
 
@@ -10,10 +10,16 @@ KEPT = 100
 
 @dataclass(frozen=True)
 class Mismatch:
-    """The first block of an iteration whose output bits differed from the reference.
+    """The first digest of an iteration that differed from the reference.
 
-    Later blocks of the same iteration build on that output and differ because of it, so they are
-    no findings of their own. A block equal to the model's depth means the final output.
+    Later ones of the same iteration build on that output and differ because of it, so they are
+    no findings of their own.
+
+    Attributes:
+        block: The block it is of; equal to the model's depth for the final output.
+        part: "output", or "gradient" for what a block's backward pass gave.
+        batch: Images of the iteration.
+        place: Where in the iteration's list of digests.
     """
 
     iteration: int
@@ -21,6 +27,9 @@ class Mismatch:
     expected: str
     got: str
     confirmed: Optional[bool] = None
+    part: str = "output"
+    batch: int = 0
+    place: int = 0
 
     def document(self) -> Dict[str, Any]:
         """As nodeprep.probe/1 has it."""
@@ -30,25 +39,50 @@ class Mismatch:
             "expected": self.expected,
             "got": self.got,
             "confirmed": self.confirmed,
+            "part": self.part,
+            "batch": self.batch,
         }
 
 
+def block_of(place: int, depth: int) -> Tuple[int, str]:
+    """The block and the part of it that a place in an iteration's list of digests stands for.
+
+    The list has the outputs of all blocks, the final output, and in training the gradients from the
+    last block back to the first.
+    """
+    if place <= depth:
+        return place, "output"
+    return 2 * depth - place, "gradient"
+
+
 class Comparison:
-    """The reference (the first iteration seen) and what differed from it since."""
+    """The references (the first iteration seen of each batch size) and what differed from them since.
 
-    def __init__(self) -> None:
-        self.reference: Tuple[str, ...] = ()
+    Args:
+        depth: Blocks of the model.
+
+    Attributes:
+        references: Batch size to the digests of its first iteration.
+    """
+
+    def __init__(self, depth: int) -> None:
+        self.references: Dict[int, Tuple[str, ...]] = {}
         self.compared = 0
+        self._depth = depth
 
-    def see(self, iteration: int, digests: Sequence[str]) -> Optional[Mismatch]:
-        """Takes the first iteration as the reference and compares each later one with it."""
-        if not self.reference:
-            self.reference = tuple(digests)
+    def see(self, iteration: int, digests: Sequence[str], batch: int = 0) -> Optional[Mismatch]:
+        """Takes the first iteration of a batch size as its reference and compares each later one with it."""
+        reference = self.references.get(batch)
+        if reference is None:
+            self.references[batch] = tuple(digests)
             return None
         self.compared += 1
-        for block, expected in enumerate(self.reference):
-            if digests[block] != expected:
-                return Mismatch(iteration, block, expected, digests[block])
+        for place, expected in enumerate(reference):
+            if digests[place] != expected:
+                block, part = block_of(place, self._depth)
+                return Mismatch(
+                    iteration, block, expected, digests[place], part=part, batch=batch, place=place
+                )
         return None
 
 

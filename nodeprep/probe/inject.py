@@ -11,7 +11,7 @@ from .problem import UsageProblem
 from .workload import DTYPE_BYTES, Workload
 
 TENSORS = ("qkv", "proj", "fc1", "fc2")
-_HINT = "for example flip:block=7,bit=0 or flip:block=7,bit=0,tensor=fc2,index=12345"
+_HINT = "for example flip:block=7,bit=0 or flip:block=7,bit=0,tensor=fc2,index=12345, or hang:rank=1"
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class Flip:
         bit: Bit of the weight, 0 is the lowest.
         tensor: Which of the block's matrices.
         index: Element of the matrix in row-major order.
-        iteration: Measured iteration before which it happens; the reference is iteration 1.
+        iteration: Measured iteration before which it happens; the first ones, one for each batch size, are
+            the references.
     """
 
     block: int
@@ -39,12 +40,20 @@ def tensor_size(workload: Workload, tensor: str) -> int:
     return {"qkv": 3 * d * d, "proj": d * d, "fc1": d * m, "fc2": m * d}[tensor]
 
 
-def parse(text: str, workload: Workload) -> Flip:
-    """A flip from `flip:block=7,bit=0[,tensor=fc1][,index=N][,iteration=K]`.
+def hanging_rank(text: str) -> Optional[int]:
+    """The rank of `hang:rank=N`, which shall not come to the all-reduce; None for another fault."""
+    match = re.match(r"^hang:rank=(\d+)$", text)
+    return int(match.group(1)) if match else None
+
+
+def parse(text: str, workload: Workload) -> Optional[Flip]:
+    """A flip from `flip:block=7,bit=0[,tensor=fc1][,index=N][,iteration=K]`; None for a hanging rank.
 
     Raises:
         UsageProblem: It is not of that form, or the workload has no such bit.
     """
+    if hanging_rank(text) is not None:
+        return None
     match = re.match(r"^flip:(\w+=\w+(?:,\w+=\w+)*)$", text)
     if not match:
         raise UsageProblem("cannot read the fault %r" % text, hint=_HINT)
@@ -63,7 +72,7 @@ def parse(text: str, workload: Workload) -> Flip:
         bit=numbers["bit"],
         tensor=given.get("tensor", "fc1"),
         index=numbers.get("index"),
-        iteration=numbers.get("iteration", 3),
+        iteration=numbers.get("iteration"),
     )
 
 
@@ -74,9 +83,11 @@ def make(
     bit: int,
     tensor: str = "fc1",
     index: Optional[int] = None,
-    iteration: int = 3,
+    iteration: Optional[int] = None,
 ) -> Flip:
-    """A flip that exists in this workload; without an index a place is chosen by block and bit.
+    """A flip that exists in this workload.
+
+    Without an index a place is chosen by block and bit, without an iteration the second one that is compared.
 
     Raises:
         UsageProblem: The workload has no such block, bit, matrix or element.
@@ -86,12 +97,15 @@ def make(
     size = tensor_size(workload, tensor)
     if index is None:
         index = mix(block * 64 + bit) % size
+    references = len(workload.batches)
+    if iteration is None:
+        iteration = references + 2
     limits = {
         "block": (block, 0, workload.depth - 1),
         "bit": (bit, 0, 8 * DTYPE_BYTES[workload.dtype] - 1),
         "index": (index, 0, size - 1),
-        # The reference must have been taken, or the fault would become the truth.
-        "iteration": (iteration, 2, 1 << 30),
+        # Every reference must have been taken, or the fault would become the truth.
+        "iteration": (iteration, references + 1, 1 << 30),
     }
     for key, (value, low, high) in limits.items():
         if not low <= value <= high:

@@ -7,6 +7,9 @@ from typing import Iterator, Tuple
 
 from .workload import Workload
 
+# Raised with any change that gives other bits for the same workload: how weights are made, the order of
+# operations, what enters a digest, what "auto" and "plain" stand for. Digests of other numbers are not compared.
+ARITHMETIC = 1
 NORM_EPSILON = 1e-6
 _SQRT_12 = 12.0**0.5
 _SMALL = 0.02

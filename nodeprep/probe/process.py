@@ -1,4 +1,4 @@
-"""The parent's handle on a worker process."""
+"""The parent's handle on a process that it started."""
 
 from __future__ import annotations
 
@@ -11,27 +11,37 @@ from typing import Any, Dict, List, Optional
 
 from . import program
 
-_START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from nodeprep.probe.worker import main; main()"
+_START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from nodeprep.probe.%s import main; main()"
 
 
-class WorkerProcess:
-    """One running worker.
+class ChildProcess:
+    """One running worker or sampler.
 
     Args:
-        spec: What the worker reads from standard input, without `parent` and `descriptor`.
+        module: "worker" or "sampler", in nodeprep.probe.
+        spec: What it reads from standard input, without `parent` and `descriptor`.
         environment: Its environment.
         log: File descriptor for what it prints.
+        takes_orders: Keeps its standard input open for `order`.
 
     Raises:
         OSError: It could not be started.
     """
 
-    def __init__(self, spec: Dict[str, Any], environment: Dict[str, str], log: int) -> None:
+    def __init__(
+        self,
+        module: str,
+        spec: Dict[str, Any],
+        environment: Dict[str, str],
+        log: int,
+        *,
+        takes_orders: bool = False,
+    ) -> None:
         self._reader, writer = os.pipe()
         self._buffer = b""
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _START, program.IMPORT_PATH],
+                [sys.executable, "-c", _START % module, program.IMPORT_PATH],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
@@ -43,7 +53,9 @@ class WorkerProcess:
             raise
         finally:
             os.close(writer)
-        self._give({**spec, "parent": os.getpid(), "descriptor": writer})
+        self.order({**spec, "parent": os.getpid(), "descriptor": writer})
+        if not takes_orders:
+            self._close_orders()
 
     def fileno(self) -> int:
         """For a selector."""
@@ -72,20 +84,34 @@ class WorkerProcess:
             code = self._process.wait(timeout=patience_s)
         except subprocess.TimeoutExpired:
             return ""
-        return "killed by %s" % _signal_name(-code) if code < 0 else "exit code %d" % code
+        return how_ended(code)
 
     def close(self) -> None:
-        """Closes the pipe."""
+        """Closes the pipes."""
+        self._close_orders()
         os.close(self._reader)
 
-    def _give(self, spec: Dict[str, Any]) -> None:
+    def order(self, document: Dict[str, Any]) -> None:
+        """Tells it something. One that died cannot read; its exit status says how."""
         assert self._process.stdin is not None  # noqa: S101 - asked for above
         try:
-            with self._process.stdin as pipe:
-                pipe.write(json.dumps(spec).encode())
+            self._process.stdin.write(json.dumps(document).encode() + b"\n")
+            self._process.stdin.flush()
         except BrokenPipeError:
-            # It died before it could read; its exit status says how.
             return
+
+    def _close_orders(self) -> None:
+        assert self._process.stdin is not None  # noqa: S101 - asked for above
+        try:
+            self._process.stdin.close()
+        except BrokenPipeError:
+            # What was left to be written is for nobody any more.
+            return
+
+
+def how_ended(code: int) -> str:
+    """An exit status in words."""
+    return "killed by %s" % _signal_name(-code) if code < 0 else "exit code %d" % code
 
 
 def _signal_name(number: int) -> str:

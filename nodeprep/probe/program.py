@@ -27,6 +27,6 @@ def _sources() -> List[Tuple[str, str]]:
     found: List[Tuple[str, str]] = []
     for package in ("node", "probe"):
         for folder, _, names in os.walk(os.path.join(IMPORT_PATH, "nodeprep", package)):
-            paths = (os.path.join(folder, name) for name in names if name.endswith(".py"))
+            paths = (os.path.join(folder, name) for name in names if name.endswith((".py", ".json")))
             found.extend((os.path.relpath(path, IMPORT_PATH), path) for path in paths)
     return found

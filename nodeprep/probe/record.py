@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from ..node import reading
-from .digests import Findings
+from ..node.nvml_events import NO_XID, XID_EVENT
 from .gpus import Gpu
-from .stats import stats_reading, summary
+from .phases import NOT_REACHED, PHASES, Part, View
+from .phases.compute import ComputePart
 from .workload import Workload
 
-NOT_REACHED = "the probe did not get that far"
+__all__ = ["NOT_REACHED", "GpuRecord"]
 
 
 class GpuRecord:
     """One GPU's run so far.
 
     Attributes:
+        events: What NVML told of, as nodeprep.probe/1 has it.
         state: "running" until it is "completed", "interrupted" or "failed".
-        iterations: Measured ones.
+        compute: What its compute phases found.
     """
 
     def __init__(self, gpu: Gpu, workload: Workload) -> None:
@@ -27,24 +28,28 @@ class GpuRecord:
         self.error = ""
         self.hint = ""
         self.versions: Dict[str, str] = {}
-        self.seconds: List[float] = []
+        self.events: List[Dict[str, Any]] = []
         self.last_message_t = 0.0
-        self._workload = workload
-        self._phases: List[Dict[str, Any]] = [{"name": "setup", "start_s": 0.0, "end_s": 0.0}]
-        self._reference: Tuple[str, ...] = ()
-        self._compared = 0
-        self._findings = Findings()
-        self._non_finite: Optional[int] = None
-        self._ceiling = reading.error(NOT_REACHED)
-        self._alone = {way: reading.error(NOT_REACHED) for way in ("h2d", "d2h")}
-        self._copies: Dict[str, Any] = {way: reading.error(NOT_REACHED) for way in ("h2d", "d2h")}
-        self._copies.update(bytes_h2d=0, bytes_d2h=0, content_errors=0, content_checks=0)
+        self.compute = ComputePart(workload)
+        self._phases: List[Dict[str, Any]] = [_phase("setup", 0.0, 1)]
+        self._parts: List[Part] = [
+            self.compute if phase.part is ComputePart else phase.part(workload) for phase in PHASES.values()
+        ]
+        self._handlers: Dict[str, Callable[[Dict[str, Any]], None]] = {
+            "versions": lambda m: self.versions.update(m["versions"]),
+            "phase": lambda m: self._enter(m["name"], m["t"], m.get("round", 1)),
+            "done": self._take_done,
+            "failed": lambda m: self.fail(m["error"], m["hint"], self.last_message_t),
+        }
+        for part in self._parts:
+            self._handlers.update(part.takes())
         self._done = False
+        self._cooled_down = False
 
     @property
     def iterations(self) -> int:
         """Measured iterations so far."""
-        return len(self.seconds)
+        return len(self.compute.seconds)
 
     @property
     def phase(self) -> str:
@@ -58,28 +63,16 @@ class GpuRecord:
 
     def tflops(self) -> Optional[float]:
         """FLOPs of the workload over the median iteration; None before the first."""
-        if not self.seconds:
-            return None
-        median: float = summary(self.seconds)["median"]
-        return self._workload.flops / median / 1e12
+        return self.compute.tflops()
 
     def apply(self, message: Dict[str, Any], t_s: float) -> None:
         """Takes one message of the worker, which came at `t_s` seconds of the run."""
         self.last_message_t = t_s
-        handlers: Dict[str, Callable[[Dict[str, Any]], None]] = {
-            "versions": lambda m: self.versions.update(m["versions"]),
-            "phase": lambda m: self._enter(m["name"], m["t"]),
-            "copies_alone": lambda m: self._alone.update(h2d=m["h2d"], d2h=m["d2h"]),
-            "ceiling": self._take_ceiling,
-            "warm_up": lambda m: self._count_non_finite(m["non_finite"]),
-            "reference": self._take_reference,
-            "iteration": self._take_iteration,
-            "mismatch": lambda m: self._findings.add(m["mismatch"]),
-            "copies": lambda m: self._copies.update({k: v for k, v in m.items() if k != "kind"}),
-            "done": self._take_done,
-            "failed": lambda m: self.fail(m["error"], m["hint"], t_s),
-        }
-        handlers[message["kind"]](message)
+        self._handlers[message["kind"]](message)
+        if "t" in message:
+            # Until a phase ends, it reaches as far as its last word.
+            last = self._phases[-1]
+            last["end_s"] = round(max(message["t"], last["start_s"]), 3)
 
     def worker_ended(self, how: str, t_s: float) -> None:
         """The worker is gone; `how` says in which way ("exit code 0", "killed by SIGKILL")."""
@@ -99,6 +92,23 @@ class GpuRecord:
             self.state, self.error, self.hint = "failed", error, hint
             self._close_phase(t_s)
 
+    def note_event(self, event: Dict[str, Any]) -> bool:
+        """Takes an event that NVML told of; true when this GPU has failed by it just now."""
+        is_xid = event["kind"] == XID_EVENT and event["data"] != NO_XID
+        code = int(event["data"]) if is_xid else None
+        self.events.append({"t_s": event["t_s"], "xid": code, "kind": "0x%x" % event["kind"]})
+        if code is None:
+            return False
+        words = "Xid %d at %.1f s of the run, in the phase %s" % (code, event["t_s"], self.phase)
+        if self.state == "failed":
+            # The worker told of its end first; this is why.
+            self.error += "; " + words
+            return False
+        if self.state == "completed":
+            self.state = "running"
+        self.fail(words, "look it up: nodeprep diagnose explain xid %d" % code, event["t_s"])
+        return True
+
     def interrupt(self, t_s: float) -> None:
         """The run was stopped from outside."""
         if self.running:
@@ -107,95 +117,55 @@ class GpuRecord:
 
     def cooled_down(self, t_s: float) -> None:
         """The run as a whole is over: with it ends the phase that needs no worker."""
-        if self.state == "completed":
+        if self.state == "completed" and not self._cooled_down:
+            self._cooled_down = True
             self._close_phase(t_s)
 
-    def window(self) -> Optional[Tuple[float, float]]:
-        """Start and end of the compute phase, None when it was not reached."""
-        for phase in self._phases:
-            if phase["name"] == "compute":
-                return phase["start_s"], phase["end_s"]
-        return None
+    def windows(self, name: str) -> List[Tuple[float, float]]:
+        """Start and end of every phase of a name, one a round."""
+        return [(phase["start_s"], phase["end_s"]) for phase in self._phases if phase["name"] == name]
 
     def phases(self) -> List[Dict[str, Any]]:
         """All phases so far."""
         return [dict(phase) for phase in self._phases]
 
-    def document(self, telemetry: Dict[str, Any]) -> Dict[str, Any]:
+    def document(self, telemetry: Dict[str, Any], view: View) -> Dict[str, Any]:
         """The GPU's part of nodeprep.probe/1."""
-        tflops = self.tflops()
-        copies = {k: self._copies[k] for k in ("bytes_h2d", "bytes_d2h", "content_errors", "content_checks")}
-        return {
+        document: Dict[str, Any] = {
             "pci_address": self.gpu.address,
             "uuid": self.gpu.uuid,
             "name": self.gpu.name,
             "state": self.state,
             "error": self.error,
-            "iterations": self.iterations,
-            "iteration_s": stats_reading(self.seconds, NOT_REACHED),
-            "achieved_tflops": reading.error(NOT_REACHED) if tflops is None else reading.ok(tflops),
-            "ceiling_tflops": self._ceiling,
-            "digests": self._digests(),
-            "non_finite_values": reading.error(NOT_REACHED)
-            if self._non_finite is None
-            else reading.ok(self._non_finite),
-            "copies": {
-                "alone_h2d_gbps": self._alone["h2d"],
-                "alone_d2h_gbps": self._alone["d2h"],
-                "during_h2d_gbps": self._copies["h2d"],
-                "during_d2h_gbps": self._copies["d2h"],
-                **copies,
-            },
             "telemetry": telemetry,
             "phases": self.phases(),
         }
+        for part in self._parts:
+            for key, value in part.document(view).items():
+                both = isinstance(value, dict) and key in document
+                document[key] = {**document[key], **value} if both else value
+        return document
 
     @property
     def mismatches(self) -> int:
         """Iterations whose digests differed from the reference."""
-        return self._findings.count
-
-    def _digests(self) -> Dict[str, Any]:
-        if not self._compared:
-            return reading.error(
-                "%s: no two iterations were compared" % NOT_REACHED if self._reference else NOT_REACHED
-            )
-        return reading.ok(
-            {
-                "reference": list(self._reference),
-                "iterations_compared": self._compared,
-                "mismatch_count": self._findings.count,
-                "mismatches": self._findings.kept,
-            }
-        )
-
-    def _take_ceiling(self, message: Dict[str, Any]) -> None:
-        self._ceiling = message["tflops"]
-
-    def _take_reference(self, message: Dict[str, Any]) -> None:
-        self._reference = tuple(message["digests"])
-
-    def _take_iteration(self, message: Dict[str, Any]) -> None:
-        self.seconds.append(message["seconds"])
-        self._compared = message["compared"]
-        self._count_non_finite(message["non_finite"])
-        # Until the phase ends, it reaches as far as its last iteration.
-        self._phases[-1]["end_s"] = round(message["t"], 3)
+        return self.compute.mismatches
 
     def _take_done(self, message: Dict[str, Any]) -> None:
         self._done = True
-        self._enter("cool-down", message["t"])
+        self._enter("cool-down", message["t"], self._phases[-1]["round"])
 
-    def _count_non_finite(self, count: int) -> None:
-        self._non_finite = (self._non_finite or 0) + count
-
-    def _enter(self, name: str, t_s: float) -> None:
+    def _enter(self, name: str, t_s: float, number: int) -> None:
         self._close_phase(t_s)
-        self._phases.append({"name": name, "start_s": round(t_s, 3), "end_s": round(t_s, 3)})
+        self._phases.append(_phase(name, t_s, number))
 
     def _close_phase(self, t_s: float) -> None:
         last = self._phases[-1]
         last["end_s"] = round(max(t_s, last["start_s"]), 3)
+
+
+def _phase(name: str, t_s: float, number: int) -> Dict[str, Any]:
+    return {"name": name, "round": number, "start_s": round(t_s, 3), "end_s": round(t_s, 3)}
 
 
 def _hint_for(how: str) -> str:

@@ -16,16 +16,20 @@ import sys
 import time
 import traceback
 from datetime import datetime, timezone
+from functools import partial
 from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
-from . import files, gpus, program, turns
+from ..node import reading
+from . import files, gpus, inject, program, turns
 from .backends.hints import NUMPY_HINT, TORCH_HINT
 from .gpus import Gpu
 from .options import Options
+from .peers.stage import Order, Peers
+from .phases import PHASES, Assignment, View
 from .problem import ProbeError
-from .process import WorkerProcess
+from .process import ChildProcess
 from .record import GpuRecord
-from .session import Assignment, assignment_document
+from .session import assignment_document
 from .telemetry import Telemetry
 
 SCHEMA = "nodeprep.probe/1"
@@ -61,8 +65,8 @@ class Run:
         self._signal = 0
         self._preparing = False
         self._records: List[GpuRecord] = []
-        self._workers: Dict[str, WorkerProcess] = {}
-        self._ending: List[Tuple[GpuRecord, WorkerProcess, float]] = []
+        self._workers: Dict[str, ChildProcess] = {}
+        self._ending: List[Tuple[GpuRecord, ChildProcess, float]] = []
         self._selector = selectors.DefaultSelector()
         self._telemetry: Optional[Telemetry] = None
         self._driver = ""
@@ -70,6 +74,7 @@ class Run:
         self._hint = ""
         self._disk_trouble = ""
         self._next_progress = 0.0
+        self._peers = reading.error("the run ended before the GPUs were measured together")
         self._announced: Set[str] = set()
 
     def execute(self) -> int:
@@ -124,27 +129,50 @@ class Run:
         shutil.rmtree(self._folder.file(turns.FOLDER), ignore_errors=True)
         os.makedirs(self._folder.file(turns.FOLDER))
         with open(self._folder.file(files.LOG), "ab") as log:
+            addresses = [record.gpu.address for record in self._records]
+            self._telemetry = Telemetry(
+                self._options.root, addresses, self._options.budget.telemetry_s, self._started
+            )
+            self._telemetry.start(log.fileno())
             for record in self._records:
                 self._start_worker(record, log.fileno())
-        # After the workers: the sampler's threads want no fork beside them.
-        addresses = [record.gpu.address for record in self._records]
-        self._telemetry = Telemetry(
-            self._options.root, addresses, self._options.budget.telemetry_s, self._started
-        )
-        self._telemetry.start()
         while (self._workers or self._ending) and not self._signal:
             self._wait(TICK_S if not self._ending else ENDING_TICK_S)
             self._see_ends()
             self._look_for_silence()
+            self._look_at_telemetry(self._telemetry)
             self._report_progress()
         if not self._signal:
             self._cool_down(time.monotonic() + self._options.budget.cool_down_s)
+        if not self._signal:
+            self._measure_peers()
 
     def _cool_down(self, end: float) -> None:
         if any(record.state == "completed" for record in self._records):
             self._say("cool-down", "load ended")
             while time.monotonic() < end and not self._signal:
                 self._wait(min(TICK_S, max(0.0, end - time.monotonic())))
+                if self._telemetry:
+                    self._look_at_telemetry(self._telemetry)
+
+    def _measure_peers(self) -> None:
+        """The GPUs that got through their own load, together; their memory is free again by now."""
+        now = self._now()
+        for record in self._records:
+            record.cooled_down(now)
+        options = self._options
+        through = tuple(record.gpu for record in self._records if record.state == "completed")
+        with open(self._folder.file(files.LOG), "ab") as log:
+            order = Order(
+                root=options.root,
+                backend=options.backend,
+                gpus=through,
+                loaded=len(self._records),
+                nvml_deadline_s=options.nvml_deadline_s,
+                log=log.fileno(),
+                hanging_rank=inject.hanging_rank(options.inject),
+            )
+            self._peers = Peers(order, partial(self._say, "peers"), lambda: bool(self._signal)).run()
 
     def _conclude(self) -> int:
         now = self._now()
@@ -192,7 +220,7 @@ class Run:
             ),
         }
         try:
-            worker = WorkerProcess(spec, _environment(options.backend, gpu, len(self._records)), log)
+            worker = ChildProcess("worker", spec, _environment(options.backend, gpu, len(self._records)), log)
         except OSError as error:
             record.fail("no worker process could be started: %s" % error, "", self._now())
             self._give_up_turn(record)
@@ -239,7 +267,7 @@ class Run:
         if message["kind"] == "phase":
             if message["name"] not in self._announced:
                 self._announced.add(message["name"])
-                self._say(message["name"], _PHASE_WORDS[message["name"]])
+                self._say(message["name"], PHASES[message["name"]].words)
         elif message["kind"] == "mismatch" and record.mismatches <= MISMATCHES_TOLD:
             found = message["mismatch"]
             again = {True: ", and again on a repeat", False: ", but not on a repeat", None: ""}
@@ -258,7 +286,7 @@ class Run:
         for record in self._records:
             if record.gpu.address not in self._workers:
                 continue
-            longest = max(record.seconds, default=0.0)
+            longest = max(record.compute.seconds, default=0.0)
             limit = (
                 max(LEAST_SILENCE_S, SILENT_ITERATIONS * longest) if record.iterations else SETUP_SILENCE_S
             )
@@ -272,6 +300,21 @@ class Run:
                 self._workers[record.gpu.address].kill()
                 self._forget(record)
                 self._say("failed", record.error, gpu=record.gpu.address)
+
+    def _look_at_telemetry(self, telemetry: Telemetry) -> None:
+        """Xids, and whether anybody still samples; fast samples while a square wave runs."""
+        phases = {record.phase for record in self._records if record.running}
+        telemetry.watch_power("transients" in phases)
+        if telemetry.trouble and "telemetry" not in self._announced:
+            self._announced.add("telemetry")
+            self._say("telemetry", telemetry.trouble)
+        for event in telemetry.take_events():
+            for record in self._records:
+                if record.gpu.address == event["gpu"] and record.note_event(event):
+                    self._say("failed", record.error, gpu=record.gpu.address)
+                    worker = self._workers.get(record.gpu.address)
+                    if worker is not None:
+                        worker.kill()
 
     def _give_up_turn(self, record: GpuRecord) -> None:
         """The others must not wait for a worker that is gone."""
@@ -330,15 +373,7 @@ class Run:
         )
 
     def _percent(self) -> int:
-        budget = self._options.budget
-        parts = (
-            2 * budget.copies_s,
-            budget.ceiling_s,
-            budget.warm_up_s,
-            budget.compute_s,
-            budget.cool_down_s,
-        )
-        return min(99, int(100 * self._now() / (budget.total_s or sum(parts) + 1.0)))
+        return min(99, int(100 * self._now() / (self._options.budget.planned_s + 1.0)))
 
     def _report_progress(self) -> None:
         """One line for all GPUs, once each of them computes."""
@@ -410,14 +445,33 @@ class Run:
             "versions": versions,
             "started_at": self._started_at,
             "duration_s": round(self._now(), 3),
-            "gpus": [record.document(self._summary(record)) for record in self._records],
+            "peers": self._peers,
+            "gpus": [self._gpu_document(record) for record in self._records],
         }
 
     def _summary(self, record: GpuRecord) -> Dict[str, Any]:
         telemetry = self._telemetry or Telemetry(
             self._options.root, [record.gpu.address], self._options.budget.telemetry_s, self._started
         )
-        return telemetry.summary(record.gpu.address, record.window(), record.gpu.enforced_limit_w)
+        return telemetry.summary(record.gpu.address, record.windows("compute"), record.gpu.enforced_limit_w)
+
+    def _view(self, record: GpuRecord) -> View:
+        """What the parts of a record may see of its samples."""
+        limit, telemetry, address = record.gpu.enforced_limit_w, self._telemetry, record.gpu.address
+        cool_down = next(iter(record.windows("cool-down")), None)
+        if telemetry is None:
+            return View(limit, lambda *_: [], "there was no telemetry", cool_down)
+        return View(limit, lambda *where: telemetry.values(address, *where), telemetry.trouble, cool_down)
+
+    def _gpu_document(self, record: GpuRecord) -> Dict[str, Any]:
+        document = record.document(self._summary(record), self._view(record))
+        if self._telemetry is None:
+            nothing = reading.error("there was no telemetry")
+            return {**document, "xid_events": nothing, "aer_path": nothing}
+        listening = self._telemetry.listening(record.gpu.address)
+        # What was heard counts, whether or not somebody still listens.
+        heard = reading.ok(record.events) if record.events or listening["state"] == "ok" else listening
+        return {**document, "xid_events": heard, "aer_path": self._telemetry.aer_path(record.gpu.address)}
 
     def _outcome(self) -> Tuple[str, str, str]:
         """State, error and hint of the run as a whole."""
@@ -440,15 +494,6 @@ class Run:
         if problems:
             return "failed", "; ".join(problems), self._hint or next((r.hint for r in failed if r.hint), "")
         return "completed", "", ""
-
-
-_PHASE_WORDS = {
-    "copies": "host memory copies, one direction at a time",
-    "ceiling": "large matrix products",
-    "build": "making weights",
-    "warm-up": "the model with copies both ways, not yet measured",
-    "compute": "the model with copies both ways, every block compared",
-}
 
 
 def _require_library(backend: str) -> None:

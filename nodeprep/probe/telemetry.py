@@ -1,24 +1,33 @@
-"""Samples of all GPUs during the whole run: columns for the file, a summary of the compute phase."""
+"""What the sampling process saw: columns for the file, summaries for the result.
+
+The parent's side. A sampler that was killed, ended or fell silent is `trouble`, and its samples then
+prove nothing, however many there were before.
+"""
 
 from __future__ import annotations
 
+import os
+import select
 import threading
-import time
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from ..node import nvml_sample, reading
 from .files import telemetry_name
+from .process import ChildProcess
 from .stats import stats_reading
 
 SCHEMA = "nodeprep.telemetry/1"
 _SUMMARISED = (
     "power_w",
+    "power_average_w",
     "power_instant_w",
     "temperature_c",
     "memory_temperature_c",
     "margin_c",
     "sm_mhz",
     "utilization_percent",
+    "memory_utilization_percent",
+    "memory_used_gib",
     "pcie_rx_gbps",
     "pcie_tx_gbps",
     "link_gen",
@@ -27,8 +36,12 @@ _SUMMARISED = (
 # Rates of 32-bit counters that wrap within 90 ms at full speed. Where a busy host read them too seldom, a
 # single rate is missing, which is no failure of NVML; the summary is over the others.
 _RATES = ("pcie_rx_gbps", "pcie_tx_gbps")
+# The name under which `values` has what was read between the samples during transients.
+FAST_POWER = "power_fast_w"
+# A sample takes a second at most whatever NVML does (nvml_sample.DEADLINE_S); the rest is a busy host.
+SILENCE_S = 10.0
 Columns = Dict[str, List[Optional[float]]]
-Window = Optional[Tuple[float, float]]
+Windows = Sequence[Tuple[float, float]]
 
 
 class Series:
@@ -39,6 +52,9 @@ class Series:
         ends: When it was complete.
         failed: Whether NVML failed to give a value it should have.
         why: For each column that ever lacked a value, the last reason.
+        draws: Times and watts of the instantaneous power, read every 20 ms during transients.
+        aer: First and last totals of the functions on its path.
+        listening: Whether NVML tells of its events.
     """
 
     def __init__(self) -> None:
@@ -46,6 +62,9 @@ class Series:
         self.ends: List[float] = []
         self.failed: List[bool] = []
         self.why: Dict[str, Dict[str, Any]] = {}
+        self.draws: List[Tuple[float, float]] = []
+        self.aer: List[Dict[str, Any]] = []
+        self.listening = reading.error("no sample was taken")
 
     def add(
         self,
@@ -66,7 +85,7 @@ class Series:
 
 
 class Telemetry:
-    """Samples in a thread of its own, so that NVML may hang without hanging the probe.
+    """Samples in a process of their own, read by a thread: neither can hang the probe.
 
     Args:
         root: Where NVML is.
@@ -80,20 +99,49 @@ class Telemetry:
         self._period_s = period_s
         self._started = started
         self._series = {address: Series() for address in addresses}
+        self._events: List[Dict[str, Any]] = []
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._trouble = ""
+        self._watching_power = False
+        self._cost: Dict[str, Any] = reading.error("no sample was taken")
+        self._process: Optional[ChildProcess] = None
         self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
 
-    def start(self) -> None:
-        """Begins to sample."""
+    def start(self, log: int) -> None:
+        """Begins to sample; what the process prints goes to `log`."""
+        spec = {
+            "root": self._root,
+            "addresses": list(self._series),
+            "period_s": self._period_s,
+            "started": self._started,
+        }
+        try:
+            self._process = ChildProcess("sampler", spec, dict(os.environ), log, takes_orders=True)
+        except OSError as error:
+            self._trouble = "no telemetry process could be started: %s" % error
+            return
         self._thread.start()
 
     def stop(self, patience_s: float) -> None:
-        """Ends sampling; a thread stuck in NVML is left behind."""
+        """Ends sampling; takes what was told until then."""
         self._stop.set()
-        if self._thread.ident is not None:
-            self._thread.join(timeout=patience_s)
+        if self._process is None:
+            return
+        self._process.kill()
+        self._thread.join(timeout=patience_s)
+        self._process.ended(patience_s)
+
+    def watch_power(self, on: bool) -> None:
+        """Instantaneous power every 20 ms from now on, or no more."""
+        if self._process is not None and on != self._watching_power:
+            self._watching_power = on
+            self._process.order({"watch_power": on})
+
+    @property
+    def pid(self) -> int:
+        """Of the process; 0 when there is none."""
+        return self._process.pid if self._process else 0
 
     def latest(self, address: str, column: str) -> Optional[float]:
         """The last value of a column, None when there is none."""
@@ -101,58 +149,146 @@ class Telemetry:
             values = self._series[address].columns[column]
             return values[-1] if values else None
 
+    def take_events(self) -> List[Dict[str, Any]]:
+        """NVML's events since this was last asked."""
+        with self._lock:
+            events, self._events = self._events, []
+            return events
+
+    def listening(self, address: str) -> Dict[str, Any]:
+        """Whether NVML tells of a GPU's events: a reading of true, or why not."""
+        with self._lock:
+            return reading.error(self._trouble) if self._trouble else self._series[address].listening
+
+    def aer_path(self, address: str) -> Dict[str, Any]:
+        """Errors that each function on a GPU's path has counted since the first sample."""
+        with self._lock:
+            seen = self._series[address].aer
+            trouble = self._trouble
+        if trouble or not seen:
+            return reading.error(trouble or "no sample was taken")
+        first, last = seen[0], seen[-1]
+        if first["state"] != "ok" or last["state"] != "ok":
+            return first if first["state"] != "ok" else last
+        before = {hop["address"]: hop for hop in first["value"]}
+        return reading.ok([_added(before.get(hop["address"]), hop) for hop in last["value"]])
+
     def document(self, address: str, simulated: bool, phases: List[Dict[str, Any]]) -> Dict[str, Any]:
         """The samples as nodeprep.telemetry/1."""
         with self._lock:
-            columns = {name: list(values) for name, values in self._series[address].columns.items()}
+            series = self._series[address]
+            columns = {name: list(values) for name, values in series.columns.items()}
+            draws = list(series.draws)
         return {
             "schema": SCHEMA,
             "gpu": address,
             "simulated": simulated,
             "period_ms": self._period_s * 1000.0,
             "columns": columns,
+            "transient_t_s": [t for t, _ in draws],
+            "transient_power_w": [watts for _, watts in draws],
             "phases": phases,
         }
 
-    def summary(self, address: str, window: Window, enforced_limit_w: Dict[str, Any]) -> Dict[str, Any]:
-        """What nodeprep.probe/1 says of the compute phase.
+    @property
+    def trouble(self) -> str:
+        """Why sampling ended early; "" when it did not."""
+        with self._lock:
+            return self._trouble
+
+    def values(self, address: str, column: str, start_s: float, end_s: float) -> List[Tuple[float, float]]:
+        """Times and values of a column that were sampled wholly within a stretch of the run."""
+        with self._lock:
+            series = self._series[address]
+            if column == FAST_POWER:
+                return [(t, watts) for t, watts in series.draws if start_s <= t <= end_s]
+            return [
+                (series.columns["t_s"][index] or 0.0, value)
+                for index in _inside(series, [(start_s, end_s)])
+                for value in [series.columns[column][index]]
+                if value is not None
+            ]
+
+    def summary(self, address: str, windows: Windows, enforced_limit_w: Dict[str, Any]) -> Dict[str, Any]:
+        """What nodeprep.probe/1 says of the compute phases.
 
         Args:
             address: The GPU.
-            window: Start and end of the phase in seconds of the run; None when there was none.
+            windows: Start and end of each in seconds of the run.
             enforced_limit_w: Reading of the power limit.
         """
         with self._lock:
-            document = _summary(self._series[address], window, self._trouble)
+            document = _summary(self._series[address], windows, self._trouble)
+            document["trouble"] = self._trouble
+            document["cpu_of_run_fraction"] = self._cost
         document["file"] = telemetry_name(address)
         document["period_ms"] = self._period_s * 1000.0
         document["enforced_limit_w"] = enforced_limit_w
         return document
 
+    # ---- the thread
+
     def _run(self) -> None:
-        try:
-            with nvml_sample.Sampler(self._root, list(self._series)) as sampler:
-                self._sample_until_stopped(sampler)
-        except Exception as error:  # telemetry that ends early must be said, and must not end the load
+        process = self._process
+        assert process is not None  # noqa: S101 - the thread is started with it
+        while True:
+            ready, _, _ = select.select([process], [], [], SILENCE_S)
+            messages = process.read() if ready else None
+            if messages is None:
+                self._lose(process, silent=not ready)
+                return
             with self._lock:
-                self._trouble = "telemetry stopped: %s: %s" % (type(error).__name__, error)
+                for message in messages:
+                    self._take(message)
 
-    def _sample_until_stopped(self, sampler: nvml_sample.Sampler) -> None:
-        due = time.monotonic()
-        while not self._stop.wait(max(0.0, due - time.monotonic())):
-            begun = time.monotonic() - self._started
-            samples = sampler.sample()
-            done = time.monotonic() - self._started
-            with self._lock:
-                for address, sample in samples.items():
-                    self._series[address].add(begun, done, sample, sampler.failures(address))
-            # A late sample does not bring a burst of samples after it.
-            due = max(due + self._period_s, time.monotonic())
+    def _lose(self, process: ChildProcess, silent: bool) -> None:
+        """Nothing more will come."""
+        if self._stop.is_set():
+            return
+        if silent:
+            process.kill()
+            why = "the telemetry process gave no sign of life for %.0f s, and was ended" % SILENCE_S
+        else:
+            why = "the telemetry process ended early: %s" % (process.ended(1.0) or "it closed its pipe")
+        with self._lock:
+            self._trouble = self._trouble or why
+
+    def _take(self, message: Dict[str, Any]) -> None:
+        if message["kind"] == "trouble":
+            self._trouble = message["why"]
+            return
+        begun, done = message["start_s"], message["end_s"]
+        for address, seen in message["gpus"].items():
+            series = self._series[address]
+            series.add(begun, done, seen["values"], seen["failures"])
+            series.draws.extend((t, watts) for t, watts in seen["draws"])
+            series.listening = message["listening"][address]
+            if address in message["aer"]:
+                # Only the first and the last are of use.
+                series.aer = [*series.aer[:1], message["aer"][address]]
+        self._events.extend(message["events"])
+        if done > 0:
+            self._cost = reading.ok(message["cpu_s"] / done)
 
 
-def _summary(series: Series, window: Window, trouble: str) -> Dict[str, Any]:
-    inside = _inside(series, window)
-    nothing = trouble or ("no sample fell into the compute phase" if window else "there was no compute phase")
+def _added(before: Optional[Dict[str, Any]], after: Dict[str, Any]) -> Dict[str, Any]:
+    """A hop's errors since the first look."""
+    found = {"address": after["address"]}
+    for kind in ("correctable", "non_fatal", "fatal"):
+        if after[kind]["state"] != "ok":
+            found[kind] = after[kind]
+        elif before is None or before[kind]["state"] != "ok":
+            found[kind] = reading.error("there was no such count at the start")
+        else:
+            found[kind] = reading.ok(after[kind]["value"] - before[kind]["value"])
+    return found
+
+
+def _summary(series: Series, windows: Windows, trouble: str) -> Dict[str, Any]:
+    inside = _inside(series, windows)
+    nothing = trouble or (
+        "no sample fell into the compute phase" if windows else "there was no compute phase"
+    )
     masks = [int(mask) for mask in _picked(series, "event_reasons", inside)]
     document: Dict[str, Any] = {
         name: _column(series, name, inside, nothing, lambda values: stats_reading(values, ""))
@@ -162,17 +298,17 @@ def _summary(series: Series, window: Window, trouble: str) -> Dict[str, Any]:
     document["event_reason_samples"] = _bits(masks)
     document["samples"] = len(inside)
     document["errors"] = sum(series.failed[index] for index in inside)
-    document["longest_gap_ms"] = _longest_gap_ms(series, window, inside)
+    document["longest_gap_ms"] = _longest_gap_ms(series, windows)
     return document
 
 
-def _inside(series: Series, window: Window) -> List[int]:
-    """Samples that were taken wholly within the phase: one that outlasts it may have seen an idle GPU."""
-    if window is None:
-        return []
+def _inside(series: Series, windows: Windows) -> List[int]:
+    """Samples that were taken wholly within a phase: one that outlasts it may have seen an idle GPU."""
     starts = series.columns["t_s"]
     return [
-        i for i, t in enumerate(starts) if t is not None and window[0] <= t and series.ends[i] <= window[1]
+        index
+        for index, t in enumerate(starts)
+        if t is not None and any(start <= t and series.ends[index] <= end for start, end in windows)
     ]
 
 
@@ -210,10 +346,11 @@ def _bits(masks: List[int]) -> Dict[str, int]:
     return counts
 
 
-def _longest_gap_ms(series: Series, window: Window, inside: List[int]) -> float:
-    """Between two samples, or from an edge of the phase to its nearest sample."""
-    if window is None:
-        return 0.0
-    times = [series.columns["t_s"][index] or 0.0 for index in inside]
-    edges = [window[0], *times, window[1]]
-    return max(edges[n + 1] - edges[n] for n in range(len(edges) - 1)) * 1000.0
+def _longest_gap_ms(series: Series, windows: Windows) -> float:
+    """Between two samples, or from an edge of a phase to its nearest sample."""
+    longest = 0.0
+    for window in windows:
+        times = [series.columns["t_s"][index] or 0.0 for index in _inside(series, [window])]
+        edges = [window[0], *times, window[1]]
+        longest = max(longest, *(edges[n + 1] - edges[n] for n in range(len(edges) - 1)))
+    return longest * 1000.0

@@ -1,49 +1,50 @@
-"""What a model does to a node: its shape, checked strictly, with its FLOPs and memory need."""
+"""What a model does to a node: its shape, with its FLOPs and memory need."""
 
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import hashlib
 import json
 import os
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Mapping
+from typing import Any, Dict, Tuple
 
+from ..node import workload_file
+from ..node.workload_file import DTYPE_BYTES
 from .problem import UsageProblem
-from .workloads import SHIPPED
 
-DTYPE_BYTES = {"fp16": 2, "bf16": 2, "fp32": 4}
-LAUNCH_MODES = ("explicit",)
 GIB = 1 << 30
-
-# Smallest and largest sensible value of each whole number: beyond these a file is a slip of the pen.
-_RANGES = {
-    "width": (16, 65536),
-    "depth": (1, 512),
-    "heads": (1, 1024),
-    "ffn": (16, 1 << 20),
-    "patch": (1, 256),
-    "image_height": (1, 65536),
-    "image_width": (1, 65536),
-    "batch": (1, 4096),
-    "seed": (0, (1 << 31) - 1),
-}
-_OPTIONAL = {"seed": 20240229, "dtype": "fp16", "launch": "explicit"}
+# Executed passes of a checkpointed training step in units of a forward pass: forward, forward again
+# block by block, and the backward's two products for each of the forward's.
+_TRAINING_PASSES = 4
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A vision transformer and the input it gets.
+    """A vision transformer, the input it gets, and how it is run.
 
     Attributes:
         width: Model width d.
         ffn: Width of the hidden layer of the feed-forward part.
         patch: Edge of a square patch, pixels.
-        batch: Images an iteration.
+        batch: Images an iteration; with `batch_least` the most of them.
         dtype: "fp16", "bf16" or "fp32".
         seed: Of the weights and the image; the same seed gives the same bits on every backend.
-        launch: "explicit": every kernel is launched by the host, as opposed to a graph replay.
+        launch: "explicit": every kernel is launched by the host; "graph": one CUDA graph a pass.
+        batch_least: Fewest images of an iteration; 0: always `batch`.
+        mode: "inference" or "training" (forward, checkpointed backward, no optimiser).
+        gradient_norm_max: Training: the gradient after GELU is scaled down to this norm; 0: it is not.
+        input: "resident" on the device, "copied" from pageable memory before each pass, or
+            "prefetched" from pinned memory while the pass before runs.
+        kernels: What computes LayerNorm, Linear and GELU; see backends/torch_kernels.py.
+        attention: Implementation of attention; "auto" leaves it to PyTorch.
+        memory_pool_gib: Device memory that the allocator takes before the first pass.
+        pcie_direction: Ways of the copies beside the model: "both", "h2d" or "d2h".
+        pcie_share: Part of the time that each of these ways is kept busy.
+        burst_duty: Part of each period in which the model computes; 1.0: always.
+        burst_period_s: Length of a period; 0.0 with a duty of 1.
+        duration_s: Least length of the compute phase; the level's is kept where it is longer.
+        loops: Least number of measured iterations, likewise.
     """
 
     name: str
@@ -58,6 +59,19 @@ class Workload:
     dtype: str
     seed: int
     launch: str
+    batch_least: int = 0
+    mode: str = "inference"
+    gradient_norm_max: float = 0.0
+    input: str = "resident"
+    kernels: str = "plain"
+    attention: str = "auto"
+    memory_pool_gib: int = 0
+    pcie_direction: str = "both"
+    pcie_share: float = 1.0
+    burst_duty: float = 1.0
+    burst_period_s: float = 0.0
+    duration_s: float = 0.0
+    loops: int = 0
 
     @property
     def patches(self) -> int:
@@ -70,13 +84,44 @@ class Workload:
         return self.patches + 1
 
     @property
+    def training(self) -> bool:
+        """True when each iteration has a backward pass."""
+        return self.mode == "training"
+
+    @property
+    def batches(self) -> Tuple[int, ...]:
+        """Batch sizes in the order in which iterations take them, again and again.
+
+        Small and large take turns: 1, 8, 2, 7, ... loads power and memory harder than 1, 2, 3, ...
+        """
+        sizes = list(range(self.batch_least or self.batch, self.batch + 1))
+        order = []
+        while sizes:
+            order.append(sizes.pop(0))
+            if sizes:
+                order.append(sizes.pop())
+        return tuple(order)
+
+    @property
+    def least_iterations(self) -> int:
+        """Measured ones: what was asked for, and a reference and a comparison of each batch size."""
+        return max(self.loops, 2 * len(self.batches))
+
+    @property
     def flops(self) -> int:
+        """Floating-point operations of the largest iteration; see `flops_of`."""
+        return self.flops_of(self.batch)
+
+    def flops_of(self, batch: int) -> int:
         """Floating-point operations of one iteration: the matrix products of the blocks.
 
-        depth x (2 T (4 d^2 + 2 d m) + 4 T^2 d) an image; the patch embedding (under 0.1 %) is left out.
+        depth x (2 T (4 d^2 + 2 d m) + 4 T^2 d) an image and pass; the patch embedding (under 0.1 %) is
+        left out. A training step is four passes; the scores that flash attention computes again in its
+        backward are left out too.
         """
         t, d, m = self.tokens, self.width, self.ffn
-        return self.batch * self.depth * (2 * t * (4 * d * d + 2 * d * m) + 4 * t * t * d)
+        passes = _TRAINING_PASSES if self.training else 1
+        return passes * batch * self.depth * (2 * t * (4 * d * d + 2 * d * m) + 4 * t * t * d)
 
     @property
     def parameters(self) -> int:
@@ -94,11 +139,25 @@ class Workload:
         its norm, q, k, v and the attention's output; the hidden layer before and after GELU), the
         32-bit counters from which the largest weight is made, the copies' four buffers of 256 MiB,
         1 GiB for the context and libraries. Measured peak of vit-g: 12.3 GiB, estimated here: 15.7.
+
+        Training adds every block's saved input and, for the one block that is run again, its
+        activations once more with their gradients, and the gradients of its weights. Graphs of a
+        range of batches share one pool, which is as large as the largest of them.
         """
         size = DTYPE_BYTES[self.dtype]
-        live = self.batch * self.tokens * (6 * self.width + 2 * self.ffn) * size
+        row = self.batch * self.tokens * size
+        live = row * (6 * self.width + 2 * self.ffn)
         making = 3 * 4 * max(self.width * self.ffn, 3 * self.width * self.width)
-        return self.parameters * size + live + making + 2 * GIB
+        if self.training:
+            live += row * self.width * (self.depth + 2)
+            live += row * (12 * self.width + 4 * self.ffn)
+            live += size * (4 * self.width * self.width + 2 * self.width * self.ffn)
+        if self.launch == "graph":
+            # The pool of a graph is its own; what the passes before it used stays with the allocator.
+            live *= 2
+        copies = 2 if self.input == "prefetched" else 1
+        pixels = copies * self.batch * 3 * self.image_height * self.image_width * size
+        return max(self.parameters * size + live + making + pixels, self.memory_pool_gib * GIB) + 2 * GIB
 
     def document(self) -> Dict[str, Any]:
         """The workload as the result names it, with its digest."""
@@ -106,8 +165,17 @@ class Workload:
 
     @property
     def digest(self) -> str:
-        """SHA-256 (hex) over the parameters, as canonical JSON."""
-        text = json.dumps(dataclasses.asdict(self), sort_keys=True, separators=(",", ":"))
+        """SHA-256 (hex) over the parameters, as canonical JSON.
+
+        Keys outside the core stand in it only where they differ from their default, so that a workload
+        keeps its digest when a later version learns a new key: docs/adr/0063.
+        """
+        said = {
+            name: value
+            for name, value in dataclasses.asdict(self).items()
+            if workload_file.KEYS[name].group == "core" or value != workload_file.KEYS[name].default
+        }
+        text = json.dumps(said, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -118,15 +186,15 @@ def load(asked: str) -> Workload:
         UsageProblem: Unknown name, unreadable file, or a file that is not a workload; every fault
             of the file is listed.
     """
-    if asked in SHIPPED:
-        return parse(SHIPPED[asked], asked)
+    if asked in workload_file.SHIPPED:
+        return parse(workload_file.shipped(asked), asked)
     if os.sep not in asked and not asked.endswith(".json"):
-        close = difflib.get_close_matches(asked, SHIPPED, n=1)
+        close = workload_file.closest(asked)
         raise UsageProblem(
             "unknown workload %r" % asked,
-            hint="did you mean %s?" % close[0]
+            hint="did you mean %s?" % close
             if close
-            else "shipped are %s; a file of your own ends in .json" % ", ".join(sorted(SHIPPED)),
+            else "shipped are %s; a file of your own ends in .json" % ", ".join(workload_file.SHIPPED),
         )
     try:
         with open(asked, encoding="utf-8") as file:
@@ -134,12 +202,13 @@ def load(asked: str) -> Workload:
     except (OSError, ValueError) as error:
         raise UsageProblem(
             "cannot read the workload %s: %s" % (asked, error),
-            hint="a workload file is one JSON object with the keys %s" % ", ".join(_keys()),
+            hint="a workload file is one JSON object with the keys of docs/probe.md",
         ) from error
     found = parse(data, asked)
-    if found.name in SHIPPED and found != parse(SHIPPED[found.name], found.name):
+    fault = workload_file.name_fault(data)
+    if fault:
         raise UsageProblem(
-            "%s: %r is the name of a shipped workload with other numbers" % (asked, found.name),
+            "%s: %s" % (asked, fault),
             hint="give yours a name of its own: certificates name the workload they were issued for",
         )
     return found
@@ -151,66 +220,11 @@ def parse(data: Any, source: str) -> Workload:
     Raises:
         UsageProblem: With all faults at once, each with its key.
     """
-    if not isinstance(data, dict):
-        raise UsageProblem("%s: expected a mapping, got %s" % (source, type(data).__name__))
-    filled = {**_OPTIONAL, **data}
-    problems = list(_problems(filled))
+    problems = workload_file.faults(data)
     if problems:
         lines = "".join("\n  " + problem for problem in problems)
         raise UsageProblem(
             "%s: %d problem%s%s" % (source, len(problems), "s" * (len(problems) != 1), lines),
             hint="the keys are described in docs/probe.md",
         )
-    return Workload(**filled)
-
-
-def _keys() -> List[str]:
-    return [field.name for field in dataclasses.fields(Workload)]
-
-
-def _problems(data: Mapping[str, Any]) -> Iterator[str]:
-    known = _keys()
-    for key in data:
-        if key not in known:
-            close = difflib.get_close_matches(str(key), known, n=1)
-            yield "%s: unknown key%s" % (key, "; did you mean %s?" % close[0] if close else "")
-    numbers_fit = True
-    for key in known:
-        fault = "missing" if key not in data else _value_fault(key, data[key])
-        if fault:
-            numbers_fit = numbers_fit and key not in _RANGES
-            yield "%s: %s" % (key, fault)
-    if numbers_fit:
-        yield from _shape_faults(data)
-
-
-def _value_fault(key: str, value: Any) -> str:
-    if key in _RANGES:
-        low, high = _RANGES[key]
-        if isinstance(value, bool) or not isinstance(value, int):
-            return "must be a whole number, is %r" % (value,)
-        return "" if low <= value <= high else "must be between %d and %d, is %d" % (low, high, value)
-    if not isinstance(value, str) or not value:
-        return "must be a text, is %r" % (value,)
-    choices = {"dtype": tuple(DTYPE_BYTES), "launch": LAUNCH_MODES}.get(key)
-    if choices and value not in choices:
-        return "must be one of %s, is %r" % (", ".join(choices), value)
-    return ""
-
-
-def _shape_faults(data: Mapping[str, Any]) -> Iterator[str]:
-    if data["width"] % data["heads"]:
-        yield "width: %d cannot be divided by heads %d" % (data["width"], data["heads"])
-    # Digests read rows of the output as 64-bit words.
-    if data["width"] % 8:
-        yield "width: must be a multiple of 8, is %d" % data["width"]
-    for key in ("image_height", "image_width"):
-        if data[key] % data["patch"]:
-            yield "%s: %d cannot be divided by patch %d" % (key, data[key], data["patch"])
-    # The generator of weights counts in 32 bits.
-    largest = max(data["width"] * data["ffn"], 3 * data["width"] * data["width"])
-    if largest >= 1 << 31:
-        yield "width: a weight of %d values is too large" % largest
-    pixels = data["batch"] * 3 * data["image_height"] * data["image_width"]
-    if pixels >= 1 << 31:
-        yield "batch: an input of %d values is too large" % pixels
+    return Workload(**workload_file.filled(data))

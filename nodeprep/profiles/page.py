@@ -22,6 +22,12 @@ _FIGURES = {
     "probe_of_ceiling_fraction": "throughput against the matrix-product ceiling of the same run, at least",
     "copy_h2d_gbps": "pinned copies to the GPU alone, at least",
     "copy_d2h_gbps": "pinned copies from the GPU alone, at least",
+    "p2p_nvlink_gbps": "copies to another GPU, for each NVLink between them, at least",
+    "all_reduce_gbps": "bus bandwidth of an all-reduce of 1 GiB over NVSwitches, at least",
+    "hbm_copy_gbps": "copies within device memory, read and written, at least",
+    "hbm_of_peak_fraction": "the same, of what the memory's clock and width allow, at least",
+    "transient_peak_fraction": "instantaneous power at steps of load, up to at least",
+    "transient_trough_fraction": "instantaneous power at steps of load, down to at most",
     "spread_fraction": "distance to the best GPU of the node, at most",
 }
 

@@ -11,7 +11,7 @@ from nodeprep import registry
 from nodeprep.model.certificate import Certificate
 from nodeprep.model.plan import Change
 from nodeprep.model.run import NodeView, Run, RunView
-from nodeprep.reports import _charts, _checks, _evidence, _gpus, _probe
+from nodeprep.reports import _charts, _checks, _evidence, _gpus, _probe, _topology
 from nodeprep.reports._text import between, gib, moment, number, short_address
 
 Standing = Literal[
@@ -83,6 +83,7 @@ class NodePage:
     counts: Mapping[_checks.Kind, int]
     probe: _probe.ProbeTable | None
     charts: _charts.NodeCharts | None
+    topology: _topology.Topology | None
     hops: _evidence.Hops | None
     events: _evidence.Events | None
     changes: tuple[Change, ...]
@@ -235,6 +236,7 @@ def _node(
         counts=_checks.counts(results),
         probe=_probe.table(node.probe, gpus) if node.probe else None,
         charts=_charts.node_charts(node, gpus, points),
+        topology=_topology.draw(node, gpus),
         hops=_evidence.hops(node),
         events=_evidence.events(node),
         changes=_evidence.changes(node.plan),

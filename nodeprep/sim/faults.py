@@ -291,6 +291,7 @@ def throttle_under_load(machine: Machine, index: int) -> Diagnosed:
         _fail("clock_reasons_load", address, "0x40"),
         _fail("probe_performance", address, required=False),
         _fail("probe_power", address, required=False),
+        _fail("gpu_spread", address, required=False),
     )
 
 
@@ -358,3 +359,47 @@ def fabric_incomplete(machine: Machine, index: int) -> Diagnosed:
     in_progress = {"state": 2, "status": 0, "health_mask": 0, "health_summary": 0}
     machine = machine.with_gpu_fault(index, hardware.values({"fabric": in_progress}))
     return _rejected(machine, _fail("fabric", address))
+
+
+# ---- GPUs together ----------------------------------------------------------------------------------
+
+
+@_named("a GPU with one NVLink down")
+def nvlink_lost(machine: Machine, index: int) -> Diagnosed:
+    """Seventeen of eighteen links: all works, and every copy to and from that GPU is slower."""
+    address = machine.gpu_address(index)
+    machine = machine.with_gpu_fault(index, hardware.values({"nvlink.inactive": [11]}))
+    return _rejected(
+        machine,
+        _fail("nvlinks", address, "down: 11"),
+        # Whether its pairs stand out depends on how many others there are.
+        _fail("p2p_bandwidth", "*", address, required=False),
+    )
+
+
+@_named("a slow way from one GPU to another")
+def slow_pair(machine: Machine, index: int) -> Diagnosed:
+    """One direction between two GPUs, a third of the rate; every link is up and counts nothing."""
+    address, peer = machine.gpu_address(index), _next_gpu(machine, index)
+    machine = machine.with_gpu_fault(index, hardware.slow_peer(peer, 0.35))
+    return _rejected(machine, _fail("p2p_bandwidth", address, f"to {peer}"))
+
+
+@_named("copies between two GPUs that arrive changed")
+def corrupt_pair(machine: Machine, index: int) -> Diagnosed:
+    """Silent corruption on the way to one other GPU."""
+    address, peer = machine.gpu_address(index), _next_gpu(machine, index)
+    machine = machine.with_gpu_fault(index, hardware.corrupt_peer(peer))
+    return _rejected(machine, _fail("p2p_content", address, f"changed at {peer}"))
+
+
+@_named("a GPU that does not come to the all-reduce")
+def rank_hangs(machine: Machine, index: int) -> Diagnosed:
+    """It computes and copies like the others, and all of them wait for it for ever."""
+    address = machine.gpu_address(index)
+    machine = machine.with_gpu_fault(index, hardware.hanging_peer())
+    return _rejected(machine, _fail("all_reduce", address, f"(GPU {address}) did not arrive"))
+
+
+def _next_gpu(machine: Machine, index: int) -> str:
+    return machine.gpu_address((index + 1) % len(machine.description.gpus))

@@ -53,6 +53,7 @@ _H200_SXM: dict[str, Any] = {
     "inforom_version": "G520.0282.02.02",
     "inforom_valid": True,
     "memory_bytes": 150754820096,
+    "memory_bus_bits": 6144,
     "bar1_bytes": 256 * GIB,
     "persistence": True,
     "compute_processes": 0,
@@ -116,6 +117,8 @@ _H200_SXM: dict[str, Any] = {
     "nvlink": {
         "count": 18,
         "inactive": [],
+        # NVML's number for an NVSwitch at the other end.
+        "remote_type": 2,
         "replay_errors": 0,
         "recovery_errors": 0,
         "crc_errors": 0,
@@ -135,6 +138,7 @@ _DIFFERENCES: dict[str, dict[str, Any]] = {
         "vbios_version": "96.00.99.00.01",
         "inforom_version": "G520.0200.00.05",
         "memory_bytes": 85520809984,
+        "memory_bus_bits": 5120,
         "bar1_bytes": 128 * GIB,
         "power.idle_w": 71,
         "clocks.memory_mhz": 2619,
@@ -148,6 +152,7 @@ _DIFFERENCES: dict[str, dict[str, Any]] = {
         "vbios_version": "96.00.9F.00.01",
         "inforom_version": "1010.0200.00.04",
         "memory_bytes": 85520809984,
+        "memory_bus_bits": 5120,
         "bar1_bytes": 128 * GIB,
         "power.max_w": 350,
         "power.default_w": 350,
@@ -170,6 +175,7 @@ _DIFFERENCES: dict[str, dict[str, Any]] = {
         "vbios_version": "92.00.45.00.05",
         "inforom_version": "G506.0210.00.04",
         "memory_bytes": 85899345920,
+        "memory_bus_bits": 5120,
         "bar1_bytes": 128 * GIB,
         "power.min_w": 100,
         "power.max_w": 400,
@@ -203,6 +209,7 @@ _DIFFERENCES: dict[str, dict[str, Any]] = {
         "vbios_version": "92.00.68.00.01",
         "inforom_version": "1001.0230.00.03",
         "memory_bytes": 85899345920,
+        "memory_bus_bits": 5120,
         "bar1_bytes": 128 * GIB,
         "power.min_w": 150,
         "power.max_w": 300,
@@ -401,6 +408,31 @@ def rate(counter: str, per_s: float) -> Fault:
 def flip(*, block: int, bit: int = 0, iteration: int = 1) -> Fault:
     """A bit computed wrongly: the probe's simulated arithmetic asks for it."""
     return {"fault": "flip", "block": block, "bit": bit, "iteration": iteration}
+
+
+def bad_cell(*, block: int, word: int, bit: int) -> Fault:
+    """A bit of device memory that is always set, in a word of one of the blocks that the probe walks."""
+    return {"fault": "bad_cell", "block": block, "word": word, "bit": bit}
+
+
+def xid(number: int, *, after_s: float = 0.5) -> Fault:
+    """An Xid that the driver raises after so long a load, as NVML's events tell it."""
+    return {"fault": "xid", "xid": number, "after_s": after_s}
+
+
+def slow_peer(address: str, part: float) -> Fault:
+    """Copies to one other GPU run at a part of their rate, as with lanes of NVLinks lost on the way."""
+    return {"fault": "peer_slow", "peer": address, "part": part}
+
+
+def corrupt_peer(address: str) -> Fault:
+    """Copies to one other GPU arrive changed, and nothing counts it."""
+    return {"fault": "peer_corrupt", "peer": address}
+
+
+def hanging_peer() -> Fault:
+    """The GPU computes and copies, and does not come to the all-reduce."""
+    return {"fault": "peer_hang"}
 
 
 def _set(document: dict[str, Any], path: str, value: Any) -> None:

@@ -29,6 +29,7 @@ OVERLAY = "usr/lib/nodeprep/on_load"
 STATE = "run/nodeprep-nvml.json"
 LOAD = "run/nodeprep-load"
 HISTORY = "run/nodeprep-load-history"
+BURSTS = "run/nodeprep-bursts"
 
 SUCCESS = 0
 UNINITIALIZED = 1
@@ -36,6 +37,7 @@ INVALID_ARGUMENT = 2
 NOT_SUPPORTED = 3
 NOT_FOUND = 6
 INSUFFICIENT_SIZE = 7
+TIMEOUT = 10
 CORRUPTED_INFOROM = 14
 ARGUMENT_VERSION_MISMATCH = 25
 
@@ -44,6 +46,10 @@ ARGUMENT_VERSION_MISMATCH = 25
 THERMAL_S = 6.0
 THROUGHPUT_WINDOW_S = 0.02
 UINT, ULONGLONG, INT = 1, 3, 5
+# Instantaneous draw of a square wave, as parts of the limit. Source: measured on an H200 SXM, 8192^3
+# products with a period of 0.25 s: 974 W and 114 W at 700 W.
+BURST_PEAK, BURST_TROUGH = 1.39, 0.163
+XID_EVENT = 0x8
 
 
 class Refused(Exception):
@@ -88,6 +94,24 @@ def end_load(root: str, address: str = "") -> None:
         marker.unlink()
 
 
+def begin_bursts(root: str, address: str, period_s: float, duty: float) -> None:
+    """Lets a loaded GPU's draw swing between full load and rest, until `end_bursts` or this process's end."""
+    shape = {"start": time.time(), "period_s": period_s, "duty": duty, "pid": os.getpid()}
+    _write(Path(root, BURSTS, address), json.dumps(shape))
+
+
+def end_bursts(root: str, address: str) -> None:
+    """The load is steady again."""
+    with contextlib.suppress(FileNotFoundError):
+        Path(root, BURSTS, address).unlink()
+
+
+def bad_cells(root: str, address: str) -> list[dict[str, Any]]:
+    """Words of a GPU's memory with a bit that cannot be cleared: {"block", "word", "bit"} each."""
+    gpus = [gpu for gpu in _data(root)["gpus"] if gpu["address"] == address]
+    return [fault for gpu in gpus for fault in gpu["faults"] if fault["fault"] == "bad_cell"]
+
+
 def flips(root: str) -> list[dict[str, Any]]:
     """Bits that GPUs of this root compute wrongly: {"address", "block", "bit", "iteration"} each."""
     return [
@@ -95,6 +119,16 @@ def flips(root: str) -> list[dict[str, Any]]:
         for gpu in _data(root)["gpus"]
         for f in gpu["faults"]
         if f["fault"] == "flip"
+    ]
+
+
+def peer_faults(root: str) -> list[dict[str, Any]]:
+    """What is wrong between GPUs of this root: peer_slow, peer_corrupt and peer_hang, each with "address"."""
+    return [
+        {**fault, "address": gpu["address"]}
+        for gpu in _data(root)["gpus"]
+        for fault in gpu["faults"]
+        if fault["fault"].startswith("peer_")
     ]
 
 
@@ -300,6 +334,22 @@ class Gpu:
         rise = 1 - math.exp(-max(0.0, time.time() - min(_loads(self.root, self.address) or [0.0])) / 0.3)
         return int((idle + (full - idle) * rise) * (1 + self.wave(ripple, 3.1)))
 
+    def power_instant_mw(self) -> int:
+        """Draw now, without the smoothing of `power_mw`."""
+        shape = self._burst_shape()
+        if shape is None:
+            return self.power_mw(0.12 if self.under_load() else 0.01)
+        place = (time.time() - shape["start"]) % shape["period_s"] / shape["period_s"]
+        part = BURST_PEAK if place < shape["duty"] else BURST_TROUGH
+        return int(self.enforced_mw() * part * self.slowdown() * (1 + self.wave(0.01, 0.7)))
+
+    def _burst_shape(self) -> dict[str, float] | None:
+        try:
+            shape: dict[str, float] = json.loads(Path(self.root, BURSTS, self.address).read_text())
+        except FileNotFoundError:
+            return None
+        return shape if _alive(int(shape["pid"])) else None
+
     def slowdown(self) -> float:
         """How much of its speed the GPU has left when a failing clock-event reason is set."""
         return 0.6 if self.event_reasons() & 0xE8 else 1.0
@@ -441,7 +491,7 @@ FIELDS: dict[int, tuple[int, FieldReader]] = {
     82: (UINT, _of(lambda gpu: gpu.temperature_c() + int(gpu.need("temperature.memory_offset_c")))),
     83: (ULONGLONG, _of(Gpu.energy_mj)),
     185: (UINT, _of(Gpu.power_mw)),
-    186: (UINT, _of(lambda gpu: gpu.power_mw(0.12 if gpu.under_load() else 0.01))),
+    186: (UINT, _of(Gpu.power_instant_mw)),
     187: (UINT, _milli("power.min_w")),
     188: (UINT, _milli("power.max_w")),
     189: (UINT, _milli("power.default_w")),
@@ -495,6 +545,10 @@ def _number(argument: Any) -> int:
 
 def _put(argument: Any, value: Any) -> None:
     _target(argument).value = int(value)
+
+
+def _put_handle(argument: Any, number: int) -> None:
+    ctypes.c_void_p.from_buffer(_target(argument)).value = number
 
 
 def _put_text(buffer: Any, size: Any, text: str) -> None:
@@ -650,6 +704,10 @@ def _nvlink_state(gpu: Gpu, link: Any, out: Any) -> None:
     _put(out, _number(link) not in gpu.nvlink(_number(link), "nvlink.inactive"))
 
 
+def _nvlink_remote(gpu: Gpu, link: Any, out: Any) -> None:
+    _put(out, gpu.nvlink(_number(link), "nvlink.remote_type"))
+
+
 def _nvlink_errors(gpu: Gpu, link: Any, counter: Any, out: Any) -> None:
     paths = {0: "nvlink.replay_errors", 1: "nvlink.recovery_errors", 2: "nvlink.crc_errors"}
     if _number(counter) not in paths:
@@ -702,6 +760,8 @@ DEVICE_ENTRIES: dict[str, Entry] = {
     "nvmlDeviceGetGspFirmwareMode": _values("gsp.enabled", "gsp.enabled"),
     "nvmlDeviceGetGspFirmwareVersion": lambda gpu, buffer: _put_text(buffer, 64, gpu.need("gsp.version")),
     "nvmlDeviceGetFieldValues": _field_values,
+    "nvmlDeviceGetMemoryBusWidth": _value("memory_bus_bits"),
+    "nvmlDeviceGetSupportedEventTypes": _one(lambda _gpu: XID_EVENT),
     "nvmlDeviceGetPowerManagementLimit": _one(lambda gpu: gpu.state()["limit_mw"]),
     "nvmlDeviceGetPowerManagementLimitConstraints": _constraints,
     "nvmlDeviceGetPowerManagementDefaultLimit": _one(lambda gpu: gpu.need("power.default_w") * 1000),
@@ -735,6 +795,7 @@ DEVICE_ENTRIES: dict[str, Entry] = {
     "nvmlDeviceGetUtilizationRates": _utilization,
     "nvmlDeviceGetNvLinkState": _nvlink_state,
     "nvmlDeviceGetNvLinkErrorCounter": _nvlink_errors,
+    "nvmlDeviceGetNvLinkRemoteDeviceType": _nvlink_remote,
     "nvmlDeviceGetGpuFabricInfoV": _fabric,
 }
 
@@ -743,6 +804,7 @@ _ERROR_TEXTS = {
     INVALID_ARGUMENT: b"Invalid Argument",
     NOT_SUPPORTED: b"Not Supported",
     ARGUMENT_VERSION_MISMATCH: b"Argument Version Mismatch",
+    TIMEOUT: b"Timeout",
 }
 
 
@@ -762,6 +824,8 @@ class Library:
         self._data = _data(root)
         gpus = [Gpu(root, gpu) for gpu in self._data["gpus"]]
         self._gpus = [gpu for gpu in gpus if not gpu.faults("missing")]
+        self._watched: list[Gpu] = []
+        self._told: set[tuple[str, int]] = set()
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name in self._data["driver"]["lacks"]:
@@ -776,6 +840,10 @@ class Library:
             "nvmlDeviceGetHandleByIndex_v2": self._by_index,
             "nvmlDeviceGetHandleByPciBusId_v2": self._by_address,
             "nvmlDeviceGetHandleByUUID": self._by_uuid,
+            "nvmlEventSetCreate": lambda out: _put_handle(out, 1),
+            "nvmlEventSetFree": lambda _events: None,
+            "nvmlDeviceRegisterEvents": self._watch,
+            "nvmlEventSetWait_v2": self._wait_for_event,
         }
         if name == "nvmlErrorString":
             # A function of its own: nvidia-ml-py sets .restype on it.
@@ -821,7 +889,7 @@ class Library:
             raise Refused(INVALID_ARGUMENT)
         gpu = self._gpus[_number(index)]
         _trouble([*gpu.faults("hang"), *gpu.faults("error")], "nvmlDeviceGetHandleByIndex_v2")
-        ctypes.c_void_p.from_buffer(_target(out)).value = _number(index) + 1
+        _put_handle(out, _number(index) + 1)
 
     def _by_address(self, bus_id: Any, out: Any) -> None:
         wanted = bus_id.value.decode().lower().split(":")
@@ -836,6 +904,26 @@ class Library:
             if gpu.get("uuid") == uuid.value.decode():
                 return self._by_index(index, out)
         raise Refused(NOT_FOUND)
+
+    def _watch(self, handle: Any, _types: Any, _events: Any) -> None:
+        self._watched.append(self._by_handle(handle))
+
+    def _wait_for_event(self, _events: Any, out: Any, timeout_ms: Any) -> None:
+        end = time.monotonic() + _number(timeout_ms) / 1000
+        while True:
+            for gpu in self._watched:
+                for fault in gpu.faults("xid"):
+                    due = gpu.under_load() and gpu.load_seconds() >= fault["after_s"]
+                    if due and (gpu.address, fault["xid"]) not in self._told:
+                        self._told.add((gpu.address, fault["xid"]))
+                        data = _target(out)
+                        data.device = ctypes.cast(self._gpus.index(gpu) + 1, type(data.device))
+                        data.eventType, data.eventData = XID_EVENT, fault["xid"]
+                        data.gpuInstanceId = data.computeInstanceId = 0xFFFFFFFF
+                        return
+            if time.monotonic() >= end:
+                raise Refused(TIMEOUT)
+            time.sleep(0.05)
 
     def _by_handle(self, handle: Any) -> Gpu:
         number = ctypes.cast(handle, ctypes.c_void_p).value or 0

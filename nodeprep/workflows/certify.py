@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from nodeprep.certify.certificate import build_certificate
+from nodeprep.certify.identity import machine_key
 from nodeprep.certify.judge import judge
 from nodeprep.certify.statement import sign_certificate
 from nodeprep.certify.waivers import expiry
 from nodeprep.errors import NodeprepError, PolicyError
+from nodeprep.fleet.disk import DiskError
 from nodeprep.knobs import build_plan
 from nodeprep.model.certificate import Certificate
 from nodeprep.model.codec import digest
 from nodeprep.model.facts import NodeFacts
+from nodeprep.model.sighting import Sighting, SiteRecords, sightings_of
 from nodeprep.reports import write_report
 from nodeprep.workflows.asking import Asked, CertifyOptions, ask
 from nodeprep.workflows.content import content_digest
@@ -24,6 +27,7 @@ from nodeprep.workflows.probing import Probed, probe
 from nodeprep.workflows.runs import load_view
 from nodeprep.workflows.session import Session, now_text
 from nodeprep.workflows.signing_keys import SigningKeys
+from nodeprep.workflows.site_memory import SiteMemory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,16 +55,25 @@ def certify(session: Session, options: CertifyOptions) -> Mapping[str, Certified
     before = {host: facts for host, facts in before.items() if _save_plan(session, facts)}
     probed = probe(session, asked, before)
 
+    memory = SiteMemory(session.home)
+    new = {host: _sightings(facts, probed[host]) for host, facts in before.items()}
+    site = memory.recall()
+    # Nodes that were loaded together are each other's witnesses too.
+    site = replace(site, sightings=(*site.sightings, *(one for found in new.values() for one in found)))
     certified: dict[str, Certified] = {}
     for host, facts in before.items():
         try:
-            certified[host] = _issue(session, asked[host], keys, facts, probed[host])
+            records = replace(site, node=machine_key(facts))
+            certified[host] = _issue(session, asked[host], keys, facts, probed[host], site=records)
         except NodeprepError as error:
             session.record(host, "judge", "failed", error=error.message, hint=error.hint)
             continue
         # The verdict ends the run; why the load failed, and what to do about it, must not go with it.
         seen = probed[host]
-        session.record(host, "judge", seen.host_state, error=seen.absent_reason, hint=seen.hint)
+        lost = _remember(memory, new[host], certified[host].certificate)
+        session.record(
+            host, "judge", seen.host_state, error=seen.absent_reason or lost, hint=seen.hint or lost
+        )
     session.ledger.describe(
         level=_common(each.level for each in asked.values()),
         workload=_common(each.workload_name for each in asked.values()),
@@ -81,7 +94,36 @@ def _save_plan(session: Session, facts: NodeFacts) -> bool:
     return True
 
 
-def _issue(session: Session, asked: Asked, keys: SigningKeys, before: NodeFacts, probed: Probed) -> Certified:
+def _sightings(before: NodeFacts, probed: Probed) -> tuple[Sighting, ...]:
+    """What the load of one node adds to the site's memory, if its verdict allows."""
+    if probed.result is None:
+        return ()
+    node = machine_key(before)
+    return tuple(sightings_of(probed.result, node=node, host=before.host, time=now_text()))
+
+
+def _remember(memory: SiteMemory, sightings: tuple[Sighting, ...], certificate: Certificate) -> str:
+    """Teaches the site, but by no node that was rejected; why that failed, "" when it did not.
+
+    The certificate is written and stands: a full disk must not make it a failed run.
+    """
+    try:
+        if certificate.verdict != "rejected":
+            memory.remember(sightings)
+    except DiskError as error:
+        return f"what this node gave was not kept for later comparison: {error.message}"
+    return ""
+
+
+def _issue(
+    session: Session,
+    asked: Asked,
+    keys: SigningKeys,
+    before: NodeFacts,
+    probed: Probed,
+    *,
+    site: SiteRecords,
+) -> Certified:
     spec = session.spec(before)
     judgement = judge(
         spec,
@@ -91,6 +133,7 @@ def _issue(session: Session, asked: Asked, keys: SigningKeys, before: NodeFacts,
         probe_absent_reason=probed.absent_reason,
         asked_level=asked.level,
         asked_workload=asked.workload_name,
+        site=site,
     )
     now = datetime.now(UTC)
     certificate = build_certificate(

@@ -9,7 +9,7 @@ from importlib.resources.abc import Traversable
 
 # What decides a verdict or runs on a node; the command line and the report's looks do not.
 _JUDGING = ("model", "node", "probe", "checks", "knobs", "profiles", "certify", "registry.py")
-_SUFFIXES = (".py", ".yaml")
+_SUFFIXES = (".py", ".yaml", ".json")
 
 
 @cache

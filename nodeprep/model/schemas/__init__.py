@@ -26,6 +26,7 @@ from nodeprep.model.policy import Policy
 from nodeprep.model.probe import ProbeResult
 from nodeprep.model.result import Verification
 from nodeprep.model.run import Run, TelemetrySeries
+from nodeprep.model.sighting import Sighting
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,8 @@ DOCUMENTS: Mapping[str, Document] = MappingProxyType(
         "nodeprep.rollback_list/1": Document(outputs.RollbackList),
         "nodeprep.verification_list/1": Document(outputs.VerificationList),
         "nodeprep.certificate_list/1": Document(outputs.CertificateList),
+        "nodeprep.golden_list/1": Document(outputs.GoldenList),
+        "nodeprep.sighting/1": Document(Sighting),
         "nodeprep.certificate_check/1": Document(outputs.CertificateCheck),
         "nodeprep.drift/1": Document(outputs.Drift),
         "nodeprep.doctor/1": Document(outputs.Doctor),

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import Any, Dict
 
-from ._backend import Backend, CopyTotals, Iteration
+from ._backend import Backend, Bursts, CopyTotals, Iteration, MemoryFault, MemoryRates, MemoryWalk
 
-__all__ = ["Backend", "CopyTotals", "Iteration", "open_backend"]
+__all__ = [
+    "Backend",
+    "Bursts",
+    "CopyTotals",
+    "Iteration",
+    "MemoryFault",
+    "MemoryRates",
+    "MemoryWalk",
+    "open_backend",
+]
 
 
 def open_backend(name: str, root: str, gpu: Dict[str, Any]) -> Backend:

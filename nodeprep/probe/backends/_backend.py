@@ -21,11 +21,15 @@ class Iteration:
         digests: One a block, then one of the final output; 16 hex digits each.
         non_finite: NaN and infinite values in the last block's output. Every block adds to one
             residual stream, so a value that became non-finite on the way is still so there.
+        subnormal: Subnormal values in the gradients after GELU; 0 without a backward pass.
+        batch: Images of the pass; digests can be compared between passes of one batch size only.
     """
 
     seconds: float
     digests: Tuple[str, ...]
     non_finite: int
+    subnormal: int = 0
+    batch: int = 0
 
 
 @dataclass(frozen=True)
@@ -40,10 +44,85 @@ class CopyTotals:
     content_checks: int
 
 
+@dataclass(frozen=True)
+class MemoryRates:
+    """Device memory, GB/s (decimal).
+
+    Attributes:
+        copy_gbps: A copy from device memory to device memory, bytes read and bytes written.
+        read_gbps: Reading alone.
+        write_gbps: Writing alone.
+        peak_gbps: What clock and width of the memory allow.
+    """
+
+    copy_gbps: ReadingDict
+    read_gbps: ReadingDict
+    write_gbps: ReadingDict
+    peak_gbps: ReadingDict
+
+
+@dataclass(frozen=True)
+class MemoryFault:
+    """A word that did not hold what was written to it.
+
+    Attributes:
+        offset_bytes: Place in the memory that was walked, which is not the physical address.
+        again: It was still wrong when it was read once more. A word right by then was read wrongly.
+    """
+
+    offset_bytes: int
+    pattern: str
+    expected: str
+    got: str
+    again: bool
+
+
+@dataclass(frozen=True)
+class MemoryWalk:
+    """What a walk over the free device memory found.
+
+    Attributes:
+        walked_bytes: Memory that was written and compared with every pattern.
+        free_bytes: What was free before; a reserve of it is left alone.
+        total_bytes: All there is.
+        passes: For each pattern, how often the memory was written and compared.
+        gbps: For each pattern, bytes written and read over the time that took.
+        errors: Words that differed; the first of them are in `faults`.
+    """
+
+    walked_bytes: int
+    free_bytes: int
+    total_bytes: int
+    passes: Dict[str, int]
+    gbps: Dict[str, float]
+    errors: int
+    faults: Tuple[MemoryFault, ...]
+
+
+@dataclass(frozen=True)
+class Bursts:
+    """A square wave of load.
+
+    Attributes:
+        bursts: Periods of load and rest.
+        products: Matrix products in them.
+        compared: Bursts whose last product's digest was compared with the first burst's of the run.
+        mismatches: Those that differed.
+    """
+
+    bursts: int
+    products: int
+    compared: int
+    mismatches: int
+
+
 class Backend(ABC):
     """One GPU, or what stands in for it."""
 
     name: str
+    # Below this rate of samples the extremes of a square wave are not seen. Source: nodeprep's own, as often
+    # as the slowest of the waves but one changes its level.
+    burst_samples_per_s = 20.0
 
     @abstractmethod
     def versions(self) -> Dict[str, str]:
@@ -58,6 +137,22 @@ class Backend(ABC):
         """TFLOP/s of a large matrix product."""
 
     @abstractmethod
+    def memory_rates(self, seconds: float) -> MemoryRates:
+        """Copying, reading and writing device memory, about `seconds` in all."""
+
+    @abstractmethod
+    def walk_memory(self, seconds: float) -> MemoryWalk:
+        """Writes every pattern over all free memory and compares it: once, and again while there is time."""
+
+    @abstractmethod
+    def bursts(self, period_s: float, duty: float, count: int) -> Bursts:
+        """Full load for a part of each period, then none; GPUs of one node keep step."""
+
+    def memory_in_use(self) -> Tuple[int, int]:
+        """Bytes that the framework's pool has reserved and those in use; (0, 0) where there is no pool."""
+        return 0, 0
+
+    @abstractmethod
     def build(self, workload: Workload) -> None:
         """Makes weights and input on the device."""
 
@@ -70,8 +165,8 @@ class Backend(ABC):
         """One pass of the model."""
 
     @abstractmethod
-    def block_digest(self, block: int) -> str:
-        """Runs the model again up to a block (or, with block = depth, to the end): its digest now."""
+    def digest_again(self, place: int) -> str:
+        """Runs the last pass's batch again as far as needed: the digest at this place of its list now."""
 
     def stop_streaming(self) -> None:  # noqa: B027 - simulated copies are never under way
         """Ends the copies; copy_totals then knows the outcome of all of them."""

@@ -15,9 +15,10 @@ from typing import Any, Dict, List, Tuple
 
 from ...node import nvml_library, reading
 from ..inject import Flip, make
+from ..patterns import BLOCK_BYTES, PATTERNS
 from ..problem import ProbeError
 from ..workload import Workload
-from ._backend import Backend, CopyTotals, Iteration, ReadingDict
+from ._backend import Backend, Bursts, CopyTotals, Iteration, MemoryRates, MemoryWalk, ReadingDict
 from .hints import NUMPY_HINT
 
 # More work than this for one iteration would keep a CPU busy for a second.
@@ -33,6 +34,10 @@ _CEILING_PART = 0.90
 _MODEL_PART = 0.79
 # Both directions at once against one alone, on the same machine (46.6 and 55.5 GB/s).
 _BOTH_WAYS_PART = 0.84
+# Parts of what clock and width of the memory allow (4917 GB/s on an H200), as measured there.
+_MEMORY_PARTS = {"copy": 0.86, "read": 0.85, "write": 0.87, "walk": 0.30}
+# The memory that a context and the probe's own buffers take.
+_RESERVE_BYTES = 2 << 30
 
 
 class NumpyBackend(Backend):
@@ -47,6 +52,8 @@ class NumpyBackend(Backend):
     """
 
     name = "numpy"
+    # The simulated wave is known to begin with, and the CPUs of a simulated rack are busy.
+    burst_samples_per_s = 4.0
 
     def __init__(self, root: str, gpu: Dict[str, Any]) -> None:
         if nvml_library.is_real(root):
@@ -57,7 +64,7 @@ class NumpyBackend(Backend):
         try:
             import numpy  # noqa: PLC0415 - numpy may be missing, and that must be said
 
-            from . import numpy_model  # noqa: PLC0415
+            from . import numpy_memory, numpy_model  # noqa: PLC0415
         except ImportError as error:
             raise ProbeError(
                 "this Python has no numpy: %s" % error,
@@ -71,6 +78,8 @@ class NumpyBackend(Backend):
             )
         self._np = numpy
         self._numpy = numpy_model
+        self._memory = numpy_memory
+        self._product = ""
         self._root = os.path.realpath(root)
         self._address = str(gpu["address"])
         self._name = str(gpu["name"])
@@ -94,6 +103,46 @@ class NumpyBackend(Backend):
         time.sleep(seconds)
         return reading.ok(self._tflops(_CEILING_PART))
 
+    def memory_rates(self, seconds: float) -> MemoryRates:
+        """What the memory's clock and width allow, less what is lost on a real one."""
+        time.sleep(seconds)
+        peak = self._memory_gbps()
+        copied, read, written = (reading.ok(_MEMORY_PARTS[kind] * peak) for kind in ("copy", "read", "write"))
+        return MemoryRates(copied, read, written, peak_gbps=reading.ok(peak))
+
+    def walk_memory(self, seconds: float) -> MemoryWalk:
+        """Patterns, keys and comparison are real, on half a megabyte; sizes and rates are modelled."""
+        started = time.monotonic()
+        errors, faults = self._memory.Buffer(BLOCK_BYTES, self._disturb).walk()
+        time.sleep(max(0.0, seconds - (time.monotonic() - started)))
+        total = int(self._device().get("memory_bytes"))
+        free = total - _RESERVE_BYTES
+        return MemoryWalk(
+            walked_bytes=(free - _RESERVE_BYTES) // BLOCK_BYTES * BLOCK_BYTES,
+            free_bytes=free,
+            total_bytes=total,
+            passes=dict.fromkeys(PATTERNS, 1),
+            gbps=dict.fromkeys(PATTERNS, _MEMORY_PARTS["walk"] * self._memory_gbps()),
+            errors=errors,
+            faults=faults,
+        )
+
+    def bursts(self, period_s: float, duty: float, count: int) -> Bursts:
+        """A small product a burst, compared; the simulated driver shows the draw of a real one."""
+        self._simulation.begin_bursts(self._root, self._address, period_s, duty)
+        try:
+            wrong = compared = 0
+            for _ in range(count):
+                started = time.monotonic()
+                found = self._numpy.digest(self._numpy.product())
+                compared += int(bool(self._product))
+                self._product = self._product or found
+                wrong += int(found != self._product)
+                time.sleep(max(0.0, period_s - (time.monotonic() - started)))
+        finally:
+            self._simulation.end_bursts(self._root, self._address)
+        return Bursts(count, count, compared, wrong)
+
     def build(self, workload: Workload) -> None:
         """Makes weights and input.
 
@@ -108,6 +157,8 @@ class NumpyBackend(Backend):
             )
         self._workload = workload
         self._model = self._numpy.NumpyModel(workload)
+        self._turn = 0
+        self._last_batch = workload.batch
 
     def start_streaming(self) -> None:
         """Totals count from here."""
@@ -116,21 +167,24 @@ class NumpyBackend(Backend):
     def iterate(self) -> Iteration:
         """One pass and one copy each way."""
         self._copier.copy_both_ways()
+        batches = self._workload.batches
+        self._last_batch = batches[self._turn % len(batches)]
+        self._turn += 1
         digests: List[str] = []
         last: Any = None
-        for output in self._model.outputs():
+        for output in self._model.outputs(self._last_batch):
             digests.append(self._numpy.digest(output))
             if len(digests) == self._workload.depth:
                 last = output
-        seconds = self._workload.flops / (self._tflops(_MODEL_PART) * 1e12)
-        return Iteration(seconds, tuple(digests), self._numpy.non_finite(last))
+        seconds = self._workload.flops_of(self._last_batch) / (self._tflops(_MODEL_PART) * 1e12)
+        return Iteration(seconds, tuple(digests), self._numpy.non_finite(last), batch=self._last_batch)
 
-    def block_digest(self, block: int) -> str:
+    def digest_again(self, place: int) -> str:
         """Runs up to the block once more."""
-        for index, output in enumerate(self._model.outputs()):
-            if index == block:
+        for index, output in enumerate(self._model.outputs(self._last_batch)):
+            if index == place:
                 return str(self._numpy.digest(output))
-        raise IndexError(block)
+        raise IndexError(place)
 
     def copy_totals(self) -> CopyTotals:
         """Counts of the copies made; their rates are the link's."""
@@ -165,6 +219,17 @@ class NumpyBackend(Backend):
             data = json.load(file)
         entry = next(gpu for gpu in data["gpus"] if gpu["address"] == self._address)
         return self._simulation.Gpu(self._root, entry)
+
+    def _disturb(self, place: int, block: Any) -> None:
+        """Cells that the simulated GPU cannot clear."""
+        for cell in self._simulation.bad_cells(self._root, self._address):
+            if cell["block"] == place:
+                block[cell["word"]] |= self._np.uint64(1 << cell["bit"])
+
+    def _memory_gbps(self) -> float:
+        device = self._device()
+        transfers_per_s = 2.0 * float(device.get("clocks.memory_mhz")) * 1e6
+        return transfers_per_s * int(device.get("memory_bus_bits")) / 8 / 1e9
 
     def _link_gbps(self, direction: str) -> float:
         return float(self._device().copy_rate(direction)) / 1e9

@@ -1,11 +1,12 @@
 """The vision transformer in numpy: the reference the other backends' numbers are tested against.
 
-Weights have the workload's precision; arithmetic and activations are float32.
+Weights have the workload's precision; arithmetic and activations are float32. How a pass is launched,
+fed and fused makes no difference to what it must give, so those keys of a workload do nothing here.
 """
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, Iterator, List, Optional
 
 import numpy as np
 
@@ -55,16 +56,28 @@ def digest(values: Array) -> str:
     return hexadecimal(int((rows * weights).sum(dtype=np.uint64)))
 
 
+def product(size: int = 64) -> Array:
+    """A product of two matrices that are the same every time."""
+    values = (hash_counters(key(0, "product"), size * size) >> np.uint32(8)).astype(np.float32)
+    matrix = (values * np.float32(2.0**-24) - np.float32(0.5)).reshape(size, size)
+    return matrix @ matrix.T
+
+
 class NumpyModel:
     """Weights, input and forward pass.
 
     Raises:
-        UsageProblem: numpy has no such precision.
+        UsageProblem: numpy has no such precision, and the reference no backward pass.
     """
 
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
         _storage(workload)
+        if workload.training:
+            raise UsageProblem(
+                "the numpy backend has no backward pass",
+                hint="mode: training runs on GPUs only; rehearse the path with the workload tiny",
+            )
         self.outer = {t.name: make_tensor(workload, t) for t in model.embedding(workload)}
         self.blocks: List[Dict[str, Array]] = [
             {t.name: make_tensor(workload, t, "block%d." % index) for t in model.block(workload)}
@@ -72,9 +85,9 @@ class NumpyModel:
         ]
         self.image = make_tensor(workload, model.image(workload))
 
-    def outputs(self) -> Iterator[Array]:
-        """Each block's output (B, T, d), then the final, normalised one."""
-        x = self._embed()
+    def outputs(self, batch: Optional[int] = None) -> Iterator[Array]:
+        """Each block's output (B, T, d) over the first images (None: all), then the final, normalised one."""
+        x = self._embed(batch or self.workload.batch)
         for weights in self.blocks:
             x = self._block(x, weights)
             yield x
@@ -88,25 +101,25 @@ class NumpyModel:
         value.view(bits)[0] ^= bits(1 << flip.bit)
         matrix[flip.index] = value[0]
 
-    def _embed(self) -> Array:
+    def _embed(self, batch: int) -> Array:
         w = self.workload
         rows, columns, p = w.image_height // w.patch, w.image_width // w.patch, w.patch
-        patches = self.image.reshape(w.batch, 3, rows, p, columns, p).transpose(0, 2, 4, 1, 3, 5)
-        x = patches.reshape(w.batch, w.patches, 3 * p * p) @ self.outer["patch.weight"].T
+        patches = self.image[:batch].reshape(batch, 3, rows, p, columns, p).transpose(0, 2, 4, 1, 3, 5)
+        x = patches.reshape(batch, w.patches, 3 * p * p) @ self.outer["patch.weight"].T
         x += self.outer["patch.bias"]
-        token = np.broadcast_to(self.outer["class_token"], (w.batch, 1, w.width))
+        token = np.broadcast_to(self.outer["class_token"], (batch, 1, w.width))
         return np.concatenate([token, x], axis=1) + self.outer["position"]
 
     def _block(self, x: Array, weights: Dict[str, Array]) -> Array:
-        w = self.workload
+        w, batch = self.workload, x.shape[0]
         h = _norm(x, weights["norm1.weight"], weights["norm1.bias"])
         qkv = h @ weights["qkv.weight"].T + weights["qkv.bias"]
-        q, k, v = qkv.reshape(w.batch, w.tokens, 3, w.heads, -1).transpose(2, 0, 3, 1, 4)
+        q, k, v = qkv.reshape(batch, w.tokens, 3, w.heads, -1).transpose(2, 0, 3, 1, 4)
         scores = q @ k.swapaxes(-1, -2) * np.float32((w.width // w.heads) ** -0.5)
         scores -= scores.max(axis=-1, keepdims=True)
         np.exp(scores, out=scores)
         scores /= scores.sum(axis=-1, keepdims=True)
-        mixed = (scores @ v).transpose(0, 2, 1, 3).reshape(w.batch, w.tokens, w.width)
+        mixed = (scores @ v).transpose(0, 2, 1, 3).reshape(batch, w.tokens, w.width)
         x = x + (mixed @ weights["proj.weight"].T + weights["proj.bias"])
         h = _norm(x, weights["norm2.weight"], weights["norm2.bias"])
         h = _gelu(h @ weights["fc1.weight"].T + weights["fc1.bias"])

@@ -5,14 +5,15 @@ from __future__ import annotations
 import platform
 import sys
 import time
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Tuple
 
 from ...node import reading
 from ..hashing import hexadecimal, key
 from ..inject import Flip
+from ..model import ARITHMETIC
 from ..problem import ProbeError
 from ..workload import Workload
-from ._backend import Backend, CopyTotals, Iteration, ReadingDict
+from ._backend import Backend, Bursts, CopyTotals, Iteration, MemoryRates, MemoryWalk, ReadingDict
 from .hints import TORCH_HINT
 
 CEILING_SIZE = 16384
@@ -48,14 +49,22 @@ class TorchBackend(Backend):
         # No gradients: inference, as in production.
         torch.set_grad_enabled(False)
         self._device = torch.device(self.device)
+        from . import torch_bursts, torch_memory  # noqa: PLC0415
         from .torch_copies import Copier  # noqa: PLC0415 - imports torch
-        from .torch_model import DTYPES, TorchModel, fill_uniform  # noqa: PLC0415
+        from .torch_kernels import versions  # noqa: PLC0415
+        from .torch_launch import Launcher  # noqa: PLC0415
+        from .torch_model import DTYPES, fill_uniform  # noqa: PLC0415
 
-        self._make_model = TorchModel
+        self._memory: Any = torch_memory
+        self._make_burster: Any = torch_bursts.Burster
+        self._burster: Any = None
+        self._uuid = str(gpu["uuid"])
+        self._make_launcher = Launcher
+        self._library_versions = versions
         self._dtypes = DTYPES
         self._fill = fill_uniform
         self._copier = Copier(self._device, _SEED_OF_PATTERNS)
-        self._model: Any = None
+        self._launcher: Any = None
 
     def versions(self) -> Dict[str, str]:
         """PyTorch and what it was built with."""
@@ -65,6 +74,8 @@ class TorchBackend(Backend):
             "torch": str(torch.__version__),
             "cuda": str(torch.version.cuda),
             "cudnn": str(torch.backends.cudnn.version()),
+            "arithmetic": str(ARITHMETIC),
+            **self._library_versions(),
         }
 
     def copies_alone(self, seconds: float) -> Tuple[ReadingDict, ReadingDict]:
@@ -88,6 +99,28 @@ class TorchBackend(Backend):
         late = sorted(times[len(times) // 2 :])
         return reading.ok(2.0 * n**3 / late[len(late) // 2] / 1e12)
 
+    def memory_rates(self, seconds: float) -> MemoryRates:
+        """Copies, reads and writes of 4 GiB."""
+        found: MemoryRates = self._memory.rates(self._device, seconds, self._uuid)
+        return found
+
+    def walk_memory(self, seconds: float) -> MemoryWalk:
+        """All that is free beside what the probe itself holds."""
+        found: MemoryWalk = self._memory.walk(self._device, seconds)
+        return found
+
+    def bursts(self, period_s: float, duty: float, count: int) -> Bursts:
+        """8192^3 products in half precision: nothing draws more."""
+        if self._burster is None:
+            self._burster = self._make_burster(self._device, self._torch.float16)
+        found: Bursts = self._burster.run(period_s, duty, count)
+        return found
+
+    def memory_in_use(self) -> Tuple[int, int]:
+        """Of PyTorch's caching allocator."""
+        cuda = self._torch.cuda
+        return int(cuda.memory_reserved(self._device)), int(cuda.memory_allocated(self._device))
+
     def build(self, workload: Workload) -> None:
         """Makes weights and input on the device.
 
@@ -95,7 +128,7 @@ class TorchBackend(Backend):
             ProbeError: They do not fit.
         """
         try:
-            self._model = self._make_model(workload, self._device)
+            self._launcher = self._make_launcher(workload, self._device, self._idle, self._wait_for_device)
             self._torch.cuda.synchronize()
         except self._torch.cuda.OutOfMemoryError as error:
             raise ProbeError(
@@ -108,18 +141,20 @@ class TorchBackend(Backend):
         self._copier.restart_totals()
 
     def iterate(self) -> Iteration:
-        """One pass, every kernel launched by the host, then a wait for the device."""
+        """One pass as the workload says, then a wait for the device."""
         self._copier.pump()
+        batch = self._launcher.next_batch()
         started = time.monotonic()
-        *values, errors = self._wait([*self._model.forward(), self._copier.errors])
-        seconds = time.monotonic() - started
+        *digests, non_finite, subnormal, errors = self._bring(
+            self._torch.cat([self._launcher.launch(batch), self._copier.errors])
+        )
+        seconds = time.monotonic() - started - self._launcher.rested_s
         self._copier.note_errors(errors)
-        return Iteration(seconds, tuple(hexadecimal(v) for v in values[:-1]), values[-1])
+        return Iteration(seconds, tuple(hexadecimal(d) for d in digests), non_finite, subnormal, batch)
 
-    def block_digest(self, block: int) -> str:
-        """Runs up to the block once more, under the same streaming."""
-        upto: Optional[int] = block if block < len(self._model.blocks) else None
-        return hexadecimal(self._wait(self._model.forward(upto))[block])
+    def digest_again(self, place: int) -> str:
+        """Runs up to the place once more, under the same streaming."""
+        return hexadecimal(self._bring(self._launcher.again(place))[place])
 
     def stop_streaming(self) -> None:
         """Waits for the copies under way; the totals then hold the verdict on every checked one."""
@@ -132,19 +167,28 @@ class TorchBackend(Backend):
 
     def flip(self, flip: Flip) -> None:
         """Flips one bit of one weight."""
-        self._model.flip(flip)
+        self._launcher.flip(flip)
 
-    def _wait(self, scalars: List[Any]) -> List[int]:
-        """Brings device scalars to the host in one transfer, feeding the copies until they are there."""
-        torch = self._torch
-        stacked = torch.stack([scalar.reshape(()) for scalar in scalars])
-        event = torch.cuda.Event()
+    def _bring(self, values: Any) -> List[int]:
+        """Brings device values to the host in one transfer, feeding the copies until they are there."""
+        self._wait_for_device()
+        numbers: List[int] = values.tolist()
+        return numbers
+
+    def _wait_for_device(self) -> None:
+        """Until all that was launched is done."""
+        event = self._torch.cuda.Event()
         event.record()
         while not event.query():
             self._copier.pump()
             time.sleep(_LOOK_S)
-        numbers: List[int] = stacked.tolist()
-        return numbers
+
+    def _idle(self, seconds: float) -> None:
+        """Lets the model rest; the copies go on."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self._copier.pump()
+            time.sleep(min(_LOOK_S, max(0.0, end - time.monotonic())))
 
     def _time_products(self, a: Any, b: Any, c: Any, seconds: float) -> List[float]:
         """Seconds of each product."""

@@ -1,4 +1,4 @@
-"""The vision transformer in plain PyTorch, on any device: SDPA, GELU, LayerNorm, no compile step."""
+"""The vision transformer in PyTorch, on any device: its tensors, its blocks, a forward pass."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from .. import model
 from ..hashing import MULTIPLIERS, ROW_STEP, SHIFTS, key, signed32, signed64
 from ..inject import Flip
 from ..workload import Workload
+from . import torch_kernels
 
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32}
 # Elements hashed at a time: bounds the 32-bit counters' memory beside a model that fills the device.
@@ -74,7 +75,11 @@ def digest(values: Tensor, weights: Tensor) -> Tensor:
 
 
 class TorchModel:
-    """Weights, input and forward pass on one device."""
+    """Weights, input and forward pass on one device.
+
+    Attributes:
+        image: The input (B, 3, H, W) of the largest batch; smaller ones take its first images.
+    """
 
     def __init__(self, workload: Workload, device: Any) -> None:
         self.workload = workload
@@ -85,35 +90,41 @@ class TorchModel:
             for index in range(workload.depth)
         ]
         self.image = make_tensor(workload, model.image(workload), device)
+        self._kernels = torch_kernels.make(workload.kernels, device)
+        self._attend = torch_kernels.attention(workload.attention, device)
         self._row_weights = row_weights(workload.batch * workload.tokens, device)
 
     def forward(
-        self, upto: Optional[int] = None, each: Optional[Callable[[Tensor], None]] = None
+        self,
+        batch: Optional[int] = None,
+        upto: Optional[int] = None,
+        each: Optional[Callable[[Tensor], None]] = None,
     ) -> List[Tensor]:
         """Launches a pass and returns 64-bit device scalars without waiting for them.
 
         Args:
+            batch: How many of the images; None takes all.
             upto: Stop after this block; None goes to the end.
-            each: Called with every block's output (B, T, d) and the final one, for tests.
+            each: Called with every block's output (B, T, d) and the final one, after its digest.
 
         Returns:
             One digest a block run; with upto None also that of the final output, then the count of
             non-finite values in the last block's output.
         """
         digests: List[Tensor] = []
-        x = self._embed()
+        x = self.embed(batch or self.workload.batch)
         for index, weights in enumerate(self.blocks):
-            x = self._block(x, weights)
-            digests.append(digest(x, self._row_weights))
+            x = self.block(x, weights)
+            digests.append(self.digest(x))
             if each:
                 each(x)
             if index == upto:
                 return digests
-        final = self._norm(x, self.outer["norm.weight"], self.outer["norm.bias"])
-        digests.append(digest(final, self._row_weights))
+        final = self.last_norm(x)
+        digests.append(self.digest(final))
         if each:
             each(final)
-        return [*digests, x.numel() - torch.count_nonzero(torch.isfinite(x))]
+        return [*digests, non_finite(x)]
 
     def flip(self, flip: Flip) -> None:
         """Flips a bit of a weight in place."""
@@ -125,26 +136,43 @@ class TorchModel:
             mask = -mask
         bits[flip.index : flip.index + 1].bitwise_xor_(mask)
 
-    def _embed(self) -> Tensor:
+    def digest(self, x: Tensor) -> Tensor:
+        """The digest of an output of any batch size."""
+        return digest(x, self._row_weights[: x.numel() // x.shape[-1]])
+
+    def embed(self, batch: int) -> Tensor:
+        """Patches and class token of the first images (B, T, d)."""
         w = self.workload
         rows, columns, p = w.image_height // w.patch, w.image_width // w.patch, w.patch
-        patches = self.image.view(w.batch, 3, rows, p, columns, p).permute(0, 2, 4, 1, 3, 5)
-        flat = patches.reshape(w.batch, w.patches, 3 * p * p)
+        patches = self.image[:batch].view(batch, 3, rows, p, columns, p).permute(0, 2, 4, 1, 3, 5)
+        flat = patches.reshape(batch, w.patches, 3 * p * p)
         x = F.linear(flat, self.outer["patch.weight"], self.outer["patch.bias"])
-        token = self.outer["class_token"].expand(w.batch, 1, w.width)
+        token = self.outer["class_token"].expand(batch, 1, w.width)
         return torch.cat([token, x], dim=1).add_(self.outer["position"])
 
-    def _block(self, x: Tensor, weights: Dict[str, Tensor]) -> Tensor:
-        w = self.workload
-        h = self._norm(x, weights["norm1.weight"], weights["norm1.bias"])
-        qkv = F.linear(h, weights["qkv.weight"], weights["qkv.bias"])
-        q, k, v = qkv.view(w.batch, w.tokens, 3, w.heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
-        mixed = F.scaled_dot_product_attention(q, k, v).transpose(1, 2)
-        mixed = mixed.reshape(w.batch, w.tokens, w.width)
-        x = x.add_(F.linear(mixed, weights["proj.weight"], weights["proj.bias"]))
-        h = self._norm(x, weights["norm2.weight"], weights["norm2.bias"])
-        h = F.gelu(F.linear(h, weights["fc1.weight"], weights["fc1.bias"]))
-        return x.add_(F.linear(h, weights["fc2.weight"], weights["fc2.bias"]))
+    def block(self, x: Tensor, weights: Dict[str, Tensor]) -> Tensor:
+        """One block; its input is overwritten with its output."""
+        x = x.add_(self.attention_part(x, weights))
+        hidden = self._kernels.norm_linear_gelu(
+            x, weights["norm2.weight"], weights["norm2.bias"], weights["fc1.weight"], weights["fc1.bias"]
+        )
+        return x.add_(F.linear(hidden, weights["fc2.weight"], weights["fc2.bias"]))
 
-    def _norm(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        return F.layer_norm(x, (self.workload.width,), weight, bias, model.NORM_EPSILON)
+    def attention_part(self, x: Tensor, weights: Dict[str, Tensor]) -> Tensor:
+        """What attention adds to the residual stream."""
+        w, batch = self.workload, x.shape[0]
+        qkv = self._kernels.norm_linear(
+            x, weights["norm1.weight"], weights["norm1.bias"], weights["qkv.weight"], weights["qkv.bias"]
+        )
+        q, k, v = qkv.view(batch, w.tokens, 3, w.heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
+        mixed = self._attend(q, k, v).transpose(1, 2).reshape(batch, w.tokens, w.width)
+        return F.linear(mixed, weights["proj.weight"], weights["proj.bias"])
+
+    def last_norm(self, x: Tensor) -> Tensor:
+        """The final output."""
+        return torch_kernels.norm(x, self.outer["norm.weight"], self.outer["norm.bias"])
+
+
+def non_finite(values: Tensor) -> Tensor:
+    """How many values are NaN or infinite, as a scalar on the device."""
+    return values.numel() - torch.count_nonzero(torch.isfinite(values))

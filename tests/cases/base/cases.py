@@ -2,6 +2,7 @@
 
     what: the story in one line
     spec, facts, before, after, probe: changes to the base documents (see documents.py)
+    site: {seen: [...], damaged: N, trouble: WHY}  # what the site remembers
     absent: [after, probe]
     expect: PASS                      # at least one result, and all of them pass
     expect: {all: FAIL, says: [...]}  # every result has this status, one of them these words
@@ -26,7 +27,7 @@ from nodeprep.model.result import CheckResult
 from tests.cases.base.documents import context
 
 CASES = Path(__file__).parent.parent / "checks"
-_DOCUMENTS = ("spec", "facts", "before", "after", "probe")
+_DOCUMENTS = ("spec", "facts", "before", "after", "probe", "site")
 _KEYS = {*_DOCUMENTS, "absent", "what", "expect", "says"}
 
 

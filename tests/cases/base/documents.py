@@ -26,6 +26,7 @@ from nodeprep.checks import Context
 from nodeprep.model.facts import NodeFacts
 from nodeprep.model.probe import ProbeResult
 from nodeprep.model.reading import Reading
+from nodeprep.model.sighting import Sighting, SiteRecords, build_of
 from nodeprep.model.spec import NodeSpec
 
 T = TypeVar("T")
@@ -44,6 +45,7 @@ def context(
     before: Changes | None = None,
     after: Changes | None = None,
     probe: Changes | None = None,
+    site: Mapping[str, Any] | None = None,
     absent: typing.Collection[str] = (),
 ) -> Context:
     """The healthy node with changes.
@@ -54,16 +56,52 @@ def context(
         before: Changes to the facts from before only.
         after: Changes to the facts from after only.
         probe: Changes to the probe's result.
+        site: What the site remembers; see `_site`.
         absent: Documents that are not there at all: "after", "probe".
     """
     old = changed(base("facts"), {**(facts or {}), **(before or {})})
     new = changed(base("facts"), {**_later(), **(facts or {}), **(after or {})})
+    loaded = document(ProbeResult, changed(base("probe"), probe or {}))
     return Context(
         spec=document(NodeSpec, changed(base("spec"), spec or {})),
         before=document(NodeFacts, old),
         after=None if "after" in absent else document(NodeFacts, new),
-        probe=None if "probe" in absent else document(ProbeResult, changed(base("probe"), probe or {})),
+        probe=None if "probe" in absent else loaded,
+        site=_site(loaded, **(site or {})),
     )
+
+
+def _site(
+    probe: ProbeResult, *, seen: list[dict[str, Any]] | None = None, damaged: int = 0, trouble: str = ""
+) -> SiteRecords:
+    """Sightings in short form: like the first GPU of the probe's result, but for what they name.
+
+    `digests` may be a list (of the workload's batch) or a mapping from batch to list.
+    """
+    like = probe.gpus[0] if probe.gpus else None
+    sightings = []
+    for number, given in enumerate(seen or []):
+        plain = dict(given)
+        digests = plain.pop("digests", None)
+        if digests is None and like is not None and like.digests.value is not None:
+            digests = list(like.digests.value.reference)
+        if isinstance(digests, list):
+            digests = {str(probe.workload.batch): digests}
+        standard = {
+            "kind": "seen",
+            "time": f"2026-11-2{number % 10}T10:00:00Z",
+            "model": like.name if like else "",
+            "build": build_of(probe),
+            "workload": probe.workload.name,
+            "workload_digest": probe.workload.digest,
+            "node": f"node{number}",
+            "gpu": f"GPU-{number}",
+            "depth": probe.workload.depth,
+            "achieved_tflops": like.achieved_tflops.value if like else None,
+            "enforced_limit_w": like.telemetry.enforced_limit_w.value if like else None,
+        }
+        sightings.append(msgspec.convert({**standard, "digests": digests or {}, **plain}, type=Sighting))
+    return SiteRecords(node="this-node", sightings=tuple(sightings), damaged=damaged, trouble=trouble)
 
 
 def _later() -> dict[str, Any]:

@@ -16,7 +16,7 @@ from nvml_root import FIRST, SECOND, THIRD, gpu, root_with
 
 from nodeprep.model import codec
 from nodeprep.model.facts import Gpu, Nvml
-from nodeprep.node import nvml, nvml_library
+from nodeprep.node import nvml, nvml_library, nvml_simulation
 from nodeprep.sim import hardware
 from nodeprep.sim.simulated_nvml import Library
 
@@ -253,7 +253,7 @@ def _only_v2(_gpu: object, out: object) -> None:
 
 
 def _refused() -> type[Exception]:
-    (simulation,) = {id(m): m for m in nvml_library._simulations.values()}.values()
+    (simulation,) = {id(m): m for m in nvml_simulation._simulations.values()}.values()
     refused: type[Exception] = simulation.Refused
     return refused
 

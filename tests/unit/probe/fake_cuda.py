@@ -30,18 +30,35 @@ class Event:
         return max(1e-6, (later._at - self._at) * 1e3)
 
 
+class Stream:
+    """Work on it is done before anybody could wait for it."""
+
+    def __init__(self, **_: Any) -> None:
+        return
+
+    def wait_event(self, _: Event) -> None:
+        return
+
+    def wait_stream(self, _: Stream) -> None:
+        return
+
+
 def install(monkeypatch: Any, torch: Any, **properties: Any) -> None:
     """Lets the torch backend run on the CPU for the length of a test."""
     for name in ("empty", "zeros"):
         monkeypatch.setattr(torch, name, _without_pinning(getattr(torch, name)))
     for name, value in {
-        "Stream": SimpleNamespace,
+        "Stream": Stream,
+        "current_stream": Stream,
         "Event": Event,
         "stream": lambda _: contextlib.nullcontext(),
         "synchronize": lambda: None,
         "init": lambda: None,
         "empty_cache": lambda: None,
         "device_count": lambda: 1,
+        "mem_get_info": lambda _: (4 << 20, 8 << 20),
+        "memory_reserved": lambda _: 3 << 20,
+        "memory_allocated": lambda _: 2 << 20,
         "get_device_properties": lambda _: SimpleNamespace(**properties),
     }.items():
         monkeypatch.setattr(torch.cuda, name, value)

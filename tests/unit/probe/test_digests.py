@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from nodeprep.probe.digests import KEPT, Comparison, Findings
+import pytest
+
+from nodeprep.probe.digests import KEPT, Comparison, Findings, block_of
 
 
 def test_the_first_iteration_is_the_reference_and_no_comparison():
-    comparison = Comparison()
-    assert comparison.see(1, ["a", "b"]) is None
-    assert comparison.reference == ("a", "b")
+    comparison = Comparison(1)
+    assert comparison.see(1, ["a", "b"], 5) is None
+    assert comparison.references == {5: ("a", "b")}
     assert comparison.compared == 0
 
 
 def test_equal_iterations_are_counted():
-    comparison = Comparison()
+    comparison = Comparison(1)
     for number in (1, 2, 3):
-        assert comparison.see(number, ["a", "b"]) is None
+        assert comparison.see(number, ["a", "b"], 5) is None
     assert comparison.compared == 2
 
 
 def test_the_first_differing_block_is_named_and_the_reference_stays():
-    comparison = Comparison()
-    comparison.see(1, ["a", "b", "c"])
-    found = comparison.see(2, ["a", "x", "y"])
+    comparison = Comparison(2)
+    comparison.see(1, ["a", "b", "c"], 5)
+    found = comparison.see(2, ["a", "x", "y"], 5)
     assert found is not None
     assert found.document() == {
         "iteration": 2,
@@ -30,8 +32,37 @@ def test_the_first_differing_block_is_named_and_the_reference_stays():
         "expected": "b",
         "got": "x",
         "confirmed": None,
+        "part": "output",
+        "batch": 5,
     }
-    assert comparison.see(3, ["a", "b", "c"]) is None
+    assert comparison.see(3, ["a", "b", "c"], 5) is None
+
+
+def test_each_batch_size_has_a_reference_of_its_own():
+    comparison = Comparison(1)
+    assert comparison.see(1, ["a", "b"], 1) is None
+    assert comparison.see(2, ["c", "d"], 8) is None
+    assert comparison.compared == 0
+    assert comparison.see(3, ["a", "b"], 1) is None
+    found = comparison.see(4, ["c", "x"], 8)
+    assert found is not None
+    assert (found.block, found.batch, found.expected) == (1, 8, "d")
+    assert comparison.compared == 2
+
+
+@pytest.mark.parametrize(
+    ("place", "block"),
+    [
+        (0, (0, "output")),
+        (2, (2, "output")),
+        # Three blocks, the final output, then gradients from the last block back.
+        (3, (3, "output")),
+        (4, (2, "gradient")),
+        (6, (0, "gradient")),
+    ],
+)
+def test_gradients_are_told_from_the_last_block_back(place, block):
+    assert block_of(place, 3) == block
 
 
 def test_a_hundred_are_kept_and_all_are_counted():

@@ -109,7 +109,7 @@ def test_gelu_is_exact_to_single_precision():
 def test_attention_and_norm_against_a_plain_loop():
     """One block by the book, in double precision and without any trick."""
     model = numpy_model.NumpyModel(TINY)
-    x = model._embed()
+    x = model._embed(TINY.batch)
     w = {name: value.astype(float) for name, value in model.blocks[0].items()}
 
     def norm(v, weight, bias):

@@ -7,6 +7,7 @@ import pytest
 from nodeprep.model.probe import GpuRun
 from nodeprep.probe import workload
 from nodeprep.probe.gpus import Gpu
+from nodeprep.probe.phases import View
 from nodeprep.probe.record import GpuRecord
 from nodeprep.probe.telemetry import Telemetry
 
@@ -26,13 +27,14 @@ def decoded(record: GpuRecord) -> GpuRun:
     import msgspec
 
     telemetry = Telemetry("/", [GPU.address], 0.5, 0.0)
-    summary = telemetry.summary(GPU.address, record.window(), GPU.enforced_limit_w)
-    return msgspec.convert(record.document(summary), type=GpuRun)
+    summary = telemetry.summary(GPU.address, record.windows("compute"), GPU.enforced_limit_w)
+    view = View(GPU.enforced_limit_w, lambda *where: telemetry.values(GPU.address, *where))
+    return msgspec.convert(record.document(summary, view), type=GpuRun)
 
 
 def iteration(number: int, **more):
     base = {"kind": "iteration", "number": number, "t": 10.0 + number, "seconds": 0.5, "non_finite": 0}
-    return {**base, "compared": number - 1, **more}
+    return {**base, "compared": number - 1, "flops": TINY.flops, "subnormal": 0, **more}
 
 
 def computing() -> GpuRecord:
@@ -40,7 +42,7 @@ def computing() -> GpuRecord:
     record.apply({"kind": "versions", "versions": {"torch": "2"}}, 1.0)
     for name, t in (("copies", 1.0), ("ceiling", 2.0), ("build", 3.0), ("warm-up", 4.0), ("compute", 10.0)):
         record.apply({"kind": "phase", "name": name, "t": t}, t)
-    record.apply({"kind": "reference", "digests": ["a", "b"]}, 10.5)
+    record.apply({"kind": "reference", "batch": 1, "digests": ["a", "b"]}, 10.5)
     record.apply(iteration(1), 11.0)
     record.apply(iteration(2), 12.0)
     return record
@@ -63,7 +65,7 @@ def test_a_whole_run():
         ("compute", 10.0, 12.5),
         ("cool-down", 12.5, 15.0),
     ]
-    assert record.window() == (10.0, 12.5)
+    assert record.windows("compute") == [(10.0, 12.5)]
 
 
 def test_a_killed_worker_loses_nothing_it_said():
@@ -75,7 +77,7 @@ def test_a_killed_worker_loses_nothing_it_said():
     assert "killed by SIGKILL, in the phase compute after 2 iterations" in record.error
     assert record.mismatches == 1
     assert record.iterations == 2
-    assert record.phases()[-1] == {"name": "compute", "start_s": 10.0, "end_s": 13.0}
+    assert record.phases()[-1] == {"name": "compute", "round": 1, "start_s": 10.0, "end_s": 13.0}
 
 
 def test_leaving_without_being_done_is_no_completion_even_with_exit_code_0():
@@ -112,7 +114,7 @@ def test_what_was_not_reached_is_an_error_reading_and_never_a_zero():
 def test_a_single_iteration_compares_nothing():
     record = GpuRecord(GPU, TINY)
     record.apply({"kind": "phase", "name": "compute", "t": 1.0}, 1.0)
-    record.apply({"kind": "reference", "digests": ["a"]}, 1.5)
+    record.apply({"kind": "reference", "batch": 1, "digests": ["a"]}, 1.5)
     record.apply(iteration(1), 2.0)
     record.interrupt(2.5)
     digests = decoded(record).digests

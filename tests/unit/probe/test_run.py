@@ -88,7 +88,18 @@ def test_telemetry_is_of_the_load(healthy):
         assert series.simulated
         assert series.gpu == gpu.pci_address
         names = [phase.name for phase in series.phases]
-        assert names == ["setup", "copies", "ceiling", "build", "warm-up", "compute", "cool-down"]
+        assert names == [
+            "setup",
+            "copies",
+            "ceiling",
+            "hbm-bandwidth",
+            "hbm-walk",
+            "build",
+            "warm-up",
+            "compute",
+            "transients",
+            "cool-down",
+        ]
         # The idle GPU before and after the load is in the file, and not in the summary.
         assert min(watts for watts in series.columns["power_w"] if watts is not None) < 0.5 * limit
         assert gpu.telemetry.power_w.require("power").min > 0.5 * limit
@@ -407,10 +418,10 @@ def test_numpy_never_computes_for_a_real_machine():
 
 
 def test_a_workload_file(tmp_path):
-    from nodeprep.probe.workloads import SHIPPED
+    from nodeprep.node.workload_file import shipped
 
     file = tmp_path / "mine.json"
-    file.write_text(json.dumps({**SHIPPED["tiny"], "name": "mine", "depth": 3}))
+    file.write_text(json.dumps({**shipped("tiny"), "name": "mine", "depth": 3}))
     done = run(make_root(tmp_path / "root"), tmp_path / "out", *SHORT, "--workload", str(file))
     assert done.returncode == 0
     found = result(tmp_path / "out")

@@ -1,17 +1,23 @@
-"""Columns, summaries and a telemetry thread that meets trouble."""
+"""Columns, summaries and a telemetry process that meets trouble."""
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import time
 
 import msgspec
 import pytest
-from probe_root import ADDRESSES, make_root
+from probe_root import ADDRESSES, make_root, wait_until_dead
 
 from nodeprep.model.probe import Telemetry as TelemetrySummary
 from nodeprep.model.run import TelemetrySeries
+from nodeprep.node import nvml_library
 from nodeprep.node.nvml_sample import COLUMNS
-from nodeprep.probe.telemetry import Series, Telemetry, _summary
+from nodeprep.probe.telemetry import FAST_POWER, Series, Telemetry, _added, _summary
+from nodeprep.sim import hardware
 
 LIMIT = {"state": "ok", "value": 700.0}
 ERROR = {"state": "error", "detail": "nvmlDeviceGetPowerUsage: Unknown Error"}
@@ -26,8 +32,8 @@ def series(*samples: tuple[float, dict, dict]) -> Series:
     return made
 
 
-def summary(samples: Series, window=(10.0, 12.0), trouble="") -> dict:
-    return _summary(samples, window, trouble)
+def summary(samples: Series, windows=((10.0, 12.0),), trouble="") -> dict:
+    return _summary(samples, windows, trouble)
 
 
 def test_only_the_compute_phase_counts():
@@ -80,45 +86,131 @@ def test_no_sample_is_an_error_and_not_an_empty_summary():
     assert found["power_w"]["state"] == "error"
     assert found["event_reasons_union"]["state"] == "error"
     assert summary(series(), trouble="telemetry stopped")["power_w"]["detail"] == "telemetry stopped"
-    assert summary(series(), window=None)["power_w"]["detail"] == "there was no compute phase"
+    assert summary(series(), windows=())["power_w"]["detail"] == "there was no compute phase"
 
 
-def sampled(root, seconds: float) -> Telemetry:
-    telemetry = Telemetry(str(root), ADDRESSES, 0.05, time.monotonic())
-    telemetry.start()
-    time.sleep(seconds)
-    telemetry.stop(1.0)
+def started(root, period_s: float = 0.05) -> Telemetry:
+    telemetry = Telemetry(str(root), ADDRESSES, period_s, time.monotonic())
+    telemetry.start(sys.stderr.fileno())
+    end = time.monotonic() + 30
+    while telemetry.latest(ADDRESSES[0], "t_s") is None and not telemetry.trouble:
+        assert time.monotonic() < end
+        time.sleep(0.02)
     return telemetry
 
 
-def test_documents_decode(tmp_path):
-    telemetry = sampled(make_root(tmp_path), 0.4)
+@pytest.fixture
+def sampled():
+    running: list[Telemetry] = []
+
+    def sample(root, seconds: float, **more) -> Telemetry:
+        running.append(started(root, **more))
+        time.sleep(seconds)
+        return running[-1]
+
+    yield sample
+    for one in running:
+        one.stop(1.0)
+
+
+def wait_for_trouble(telemetry: Telemetry, within_s: float) -> str:
+    end = time.monotonic() + within_s
+    while not telemetry.trouble:
+        assert time.monotonic() < end, "nobody noticed"
+        time.sleep(0.02)
+    return telemetry.trouble
+
+
+def test_documents_decode(tmp_path, sampled):
+    telemetry = sampled(make_root(tmp_path), 0.5)
     document = telemetry.document(ADDRESSES[0], True, [{"name": "compute", "start_s": 0.0, "end_s": 9.0}])
     made = msgspec.convert(document, type=TelemetrySeries)
     lengths = {len(column) for column in made.columns.values()}
     assert len(lengths) == 1
     assert lengths.pop() >= 3
     assert made.columns["power_w"][-1] == pytest.approx(71, rel=0.05)
-    found = msgspec.convert(telemetry.summary(ADDRESSES[0], (0.0, 9.0), LIMIT), type=TelemetrySummary)
+    found = msgspec.convert(telemetry.summary(ADDRESSES[0], [(0.0, 9.0)], LIMIT), type=TelemetrySummary)
     assert found.file == "telemetry-0000-17-00-0.json"
-    assert found.errors == 0
+    assert (found.errors, found.trouble) == (0, "")
     assert found.link_width_lanes.require("width").min == 16
+    assert 0 < found.cpu_of_run_fraction.require("cost") < 5
 
 
-def test_without_a_driver_each_column_is_an_error(tmp_path):
+def test_without_a_driver_each_column_is_an_error(tmp_path, sampled):
     telemetry = sampled(tmp_path, 0.3)
-    found = telemetry.summary(ADDRESSES[0], (0.0, 9.0), LIMIT)
+    found = telemetry.summary(ADDRESSES[0], [(0.0, 9.0)], LIMIT)
     assert found["power_w"]["state"] == "error"
-    assert "Not Found" in found["power_w"]["detail"] or "not found" in found["power_w"]["detail"].lower()
+    assert "not found" in found["power_w"]["detail"].lower()
+    assert telemetry.listening(ADDRESSES[0])["state"] == "error"
 
 
-def test_a_sampler_that_breaks_is_reported(tmp_path, monkeypatch):
-    from nodeprep.node import nvml_sample
+def test_power_is_read_fast_only_when_asked(tmp_path, sampled):
+    telemetry = sampled(make_root(tmp_path), 0.3)
+    assert telemetry.values(ADDRESSES[0], FAST_POWER, 0.0, 99.0) == []
+    telemetry.watch_power(True)
+    time.sleep(1.0)
+    assert len(telemetry.values(ADDRESSES[0], FAST_POWER, 0.0, 99.0)) > 5
 
-    def broken(*_args, **_kwargs):
-        raise RuntimeError("no threads left")
 
-    monkeypatch.setattr(nvml_sample, "Sampler", broken)
-    found = sampled(tmp_path, 0.1).summary(ADDRESSES[0], (0.0, 9.0), LIMIT)
-    assert found["power_w"]["detail"] == "telemetry stopped: RuntimeError: no threads left"
-    assert found["samples"] == 0
+def test_an_event_reaches_the_parent(tmp_path, sampled):
+    root = make_root(tmp_path, hardware.xid(79, after_s=0.0))
+    simulation = nvml_library.simulation(str(root))
+    simulation.begin_load(str(root), ADDRESSES[1])
+    telemetry = sampled(root, 1.5)
+    found = telemetry.take_events()
+    assert [(event["gpu"], event["kind"], event["data"]) for event in found] == [(ADDRESSES[1], 8, 79)]
+    assert telemetry.take_events() == []
+    assert telemetry.listening(ADDRESSES[0]) == {"state": "ok", "value": True}
+
+
+def test_a_killed_sampler_is_trouble_and_spoils_every_summary(tmp_path, sampled):
+    telemetry = sampled(make_root(tmp_path), 0.2)
+    os.kill(telemetry.pid, signal.SIGKILL)
+    assert "killed by SIGKILL" in wait_for_trouble(telemetry, 5.0)
+    found = telemetry.summary(ADDRESSES[0], [(0.0, 9.0)], LIMIT)
+    assert "killed by SIGKILL" in found["trouble"]
+    assert telemetry.listening(ADDRESSES[0])["state"] == "error"
+    assert telemetry.aer_path(ADDRESSES[0])["state"] == "error"
+
+
+def test_a_sampler_that_stands_still_is_noticed_and_ended(tmp_path, sampled, monkeypatch):
+    monkeypatch.setattr("nodeprep.probe.telemetry.SILENCE_S", 1.0)
+    telemetry = sampled(make_root(tmp_path), 0.1)
+    os.kill(telemetry.pid, signal.SIGSTOP)
+    assert "no sign of life" in wait_for_trouble(telemetry, 10.0)
+
+
+def test_a_hanging_gpu_costs_its_own_columns_only(tmp_path, sampled):
+    telemetry = sampled(make_root(tmp_path, hardware.hang("nvmlDeviceGetPowerUsage")), 1.5)
+    assert telemetry.trouble == ""
+    healthy, hanging = (telemetry.summary(one, [(0.0, 99.0)], LIMIT) for one in ADDRESSES)
+    assert healthy["power_w"]["state"] == "ok"
+    assert "nvmlDeviceGetPowerUsage" in hanging["power_w"]["detail"]
+    assert hanging["errors"] == hanging["samples"] > 0
+
+
+def test_the_sampler_dies_with_its_parent(tmp_path):
+    root = make_root(tmp_path / "root")
+    program = (
+        "import sys, time; from nodeprep.probe.telemetry import Telemetry;"
+        f"t = Telemetry({str(root)!r}, {ADDRESSES!r}, 0.1, time.monotonic());"
+        "t.start(2); print(t.pid, flush=True); time.sleep(60)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    sampler = int(parent.stdout.readline())
+    time.sleep(1.0)
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    wait_until_dead(sampler)
+
+
+def test_errors_on_the_path_are_what_was_added():
+    before = {"address": "a", "correctable": {"state": "ok", "value": 3}, "fatal": ERROR, "non_fatal": ERROR}
+    after = {**before, "correctable": {"state": "ok", "value": 10}, "fatal": {"state": "ok", "value": 1}}
+    found = _added(before, after)
+    assert found["correctable"] == {"state": "ok", "value": 7}
+    # A count that was unreadable before says nothing about what came since.
+    assert found["fatal"]["state"] == "error"
+    assert found["non_fatal"] == ERROR

@@ -15,9 +15,10 @@ from nodeprep.probe import inject, workload  # noqa: E402
 from nodeprep.probe.backends import numpy_model, torch_copies, torch_model  # noqa: E402
 from nodeprep.probe.backends.torch_backend import TorchBackend  # noqa: E402
 from nodeprep.probe.hashing import hexadecimal, mix  # noqa: E402
-from nodeprep.probe.levels import budget  # noqa: E402
+from nodeprep.probe.levels import budget, with_seconds  # noqa: E402
+from nodeprep.probe.phases import Assignment  # noqa: E402
 from nodeprep.probe.problem import ProbeError  # noqa: E402
-from nodeprep.probe.session import Assignment, Session  # noqa: E402
+from nodeprep.probe.session import Session  # noqa: E402
 from nodeprep.probe.turns import Turns  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -115,9 +116,8 @@ def pretended(monkeypatch):
 
 def test_a_session_on_the_torch_backend(pretended):
     said: list[dict] = []
-    plan = dataclasses.replace(
-        budget("quick", "torch"), copies_s=0.01, ceiling_s=0.01, warm_up_s=0.01, total_s=None, compute_s=0.3
-    )
+    plan = dataclasses.replace(budget("quick", "torch"), total_s=None)
+    plan = with_seconds(plan, copies=0.02, ceiling=0.01, warm_up=0.01, compute=0.3)
     flip = inject.make(TINY, block=5, bit=12, iteration=3)
     turns = Turns("", GPU["address"], ())
     Session(TorchBackend(GPU), Assignment(TINY, plan, 0.0, flip), lambda **m: said.append(m), turns).run()

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from nodeprep.errors import UsageError
+from nodeprep.errors import PolicyError, UsageError
 from nodeprep.model.policy import Policy
+from nodeprep.node.workload_file import shipped
 from nodeprep.profiles import load_settings_file
 from nodeprep.workflows.apply import Budget
 from nodeprep.workflows.content import content_digest
@@ -36,8 +37,31 @@ def test_a_shipped_workload_is_its_name() -> None:
 
 def test_a_workload_file_is_its_mapping(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
-    file.write_text("name: mine\nbatch: 3\n")
-    assert load_workload(str(file)) == {"name": "mine", "batch": 3}
+    mine = {**shipped("tiny"), "name": "mine", "batch": 3}
+    file.write_text(yaml.safe_dump(mine))
+    # What is for people only does not travel.
+    assert load_workload(str(file)) == {key: value for key, value in mine.items() if key != "about"}
+
+
+def test_all_faults_of_a_workload_file_are_told_at_once_with_their_keys(tmp_path: Path) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(
+        yaml.safe_dump({**shipped("tiny"), "name": "mine", "widht": 3, "batch": 0, "launch": "lazy"})
+    )
+    with pytest.raises(PolicyError) as caught:
+        load_workload(str(file))
+    assert {problem.path for problem in caught.value.problems} == {"widht", "batch", "launch"}
+    assert "did you mean width?" in str(caught.value)
+
+
+def test_a_shipped_name_means_the_shipped_numbers(tmp_path: Path) -> None:
+    file = tmp_path / "copy.yaml"
+    file.write_text(yaml.safe_dump(shipped("vit-g")))
+    assert load_workload(str(file))["name"] == "vit-g"  # type: ignore[index]
+    file.write_text(yaml.safe_dump({**shipped("vit-g"), "pcie_share": 0.1}))
+    with pytest.raises(UsageError, match="with other numbers") as caught:
+        load_workload(str(file))
+    assert "name of its own" in caught.value.hint
 
 
 @pytest.mark.parametrize("text", ["- a list", "batch: 3", "name: [", "name: 4"])

@@ -1,0 +1,104 @@
+"""Full load and none in turn: what a power supply sees of a model that waits for its data."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Sequence, Tuple
+
+from ...node import reading
+from ..stats import summary
+from ..workload import Workload
+from ._phase import Document, Part, Phase, Stage, Take, View, not_reached
+
+# Periods in seconds, with their shares of the phase's time. Source: nodeprep's own. 1 s is about the pace of
+# a batch, 50 ms that of a single image; at 0.25 s an H200 drew 1.39 times its limit (measured).
+PERIODS_S = {1.0: 0.45, 0.25: 0.30, 0.05: 0.25}
+DUTY = 0.5
+# A period of which fewer fit into its share is left out: one burst is no wave.
+LEAST_BURSTS = 3
+# The first period starts from whatever was before.
+_SETTLING_PERIODS = 1
+
+
+def _run(stage: Stage, seconds: float) -> None:
+    for period_s, share in PERIODS_S.items():
+        count = int(seconds * share / period_s)
+        if count < LEAST_BURSTS:
+            continue
+        start = stage.now()
+        done = stage.backend.bursts(period_s, DUTY, count)
+        stage.send(
+            kind="bursts",
+            t=stage.now(),
+            start_s=start,
+            period_s=period_s,
+            duty=DUTY,
+            bursts=done.bursts,
+            compared=done.compared,
+            mismatches=done.mismatches,
+            least_samples_per_s=stage.backend.burst_samples_per_s,
+        )
+
+
+class _Part(Part):
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        self._waves: List[Dict[str, Any]] = []
+
+    def takes(self) -> Dict[str, Take]:
+        return {"bursts": self._waves.append}
+
+    def document(self, view: View) -> Document:
+        """For each period what telemetry saw in all rounds together."""
+        if not self._waves:
+            return {"transients": not_reached()}
+        periods = sorted({wave["period_s"] for wave in self._waves}, reverse=True)
+        found = {
+            "periods": [_period([w for w in self._waves if w["period_s"] == p], view) for p in periods],
+            "bursts_compared": sum(wave["compared"] for wave in self._waves),
+            "mismatch_count": sum(wave["mismatches"] for wave in self._waves),
+        }
+        return {"transients": reading.ok(found)}
+
+
+def _period(waves: Sequence[Dict[str, Any]], view: View) -> Dict[str, Any]:
+    first = waves[0]
+    return {
+        "period_s": first["period_s"],
+        "duty": first["duty"],
+        "bursts": sum(wave["bursts"] for wave in waves),
+        "power": _power(waves, view),
+    }
+
+
+def _power(waves: Sequence[Dict[str, Any]], view: View) -> Dict[str, Any]:
+    samples: List[Tuple[float, float]] = []
+    seconds = 0.0
+    for wave in waves:
+        start = wave["start_s"] + _SETTLING_PERIODS * wave["period_s"]
+        samples.extend(view.values("power_fast_w", start, wave["t"]))
+        seconds += wave["t"] - start
+    if view.enforced_limit_w["state"] != "ok":
+        return reading.error("the power limit is unreadable: %s" % view.enforced_limit_w["detail"])
+    if len(samples) < waves[0]["least_samples_per_s"] * seconds:
+        why = view.trouble or "%d samples of instantaneous power in %.1f s" % (len(samples), seconds)
+        return reading.error("sampled too seldom to see the extremes: %s" % why)
+    limit: float = view.enforced_limit_w["value"]
+    drawn = summary([watts for _, watts in samples])
+    return reading.ok(
+        {
+            "samples": len(samples),
+            "peak_w": drawn["max"],
+            "trough_w": drawn["min"],
+            "mean_w": drawn["mean"],
+            "peak_of_limit": drawn["max"] / limit,
+            "trough_of_limit": drawn["min"] / limit,
+        }
+    )
+
+
+PHASE = Phase(
+    name="transients",
+    words="full load and none in turn, with periods of 1 s, 250 ms and 50 ms",
+    run=_run,
+    part=_Part,
+)
