@@ -1,0 +1,1 @@
+"""What is known of codes, as data with a source for each entry."""

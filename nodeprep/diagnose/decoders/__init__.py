@@ -1,0 +1,1 @@
+"""What messages mean, one family a file: lines become typed events."""

@@ -1,0 +1,1 @@
+"""Log formats, one a file: what wraps a message, taken off again."""

@@ -1,0 +1,1 @@
+"""Which events belong together and why, one causal rule a file."""
