@@ -90,12 +90,14 @@ class CudaEntry:
     """One CUDA error.
 
     Attributes:
+        names: Of the driver API and of the runtime.
         text: What the runtime prints for it.
         xids: Those that go with it; none when the kernel log stays silent.
     """
 
     code: int
     id: str
+    names: tuple[str, ...]
     text: str
     meaning: str
     layer: Layer
@@ -169,8 +171,7 @@ class CudaFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nvlink5File:
-    """nvlink5.yaml: a table, since every column is short."""
+    """nvlink5.yaml, its table already turned into rules."""
 
     sources: Mapping[str, str]
-    columns: tuple[str, ...]
-    rows: tuple[tuple[int, str, str, str, str, str, str, str, str], ...]
+    rules: tuple[Nvlink5Rule, ...]

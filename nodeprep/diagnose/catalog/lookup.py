@@ -21,6 +21,7 @@ from nodeprep.diagnose.catalog.entries import (
     XidFile,
 )
 from nodeprep.errors import NodeprepError
+from nodeprep.model.codec import decode_strict
 
 _R575 = 575
 
@@ -83,9 +84,7 @@ def aer(name: str) -> AerEntry | None:
 def aer_bits(error_class: str, status: int) -> tuple[AerEntry, ...]:
     """The errors whose bits are set in a status register of a class ("corrected", "uncorrected")."""
     return tuple(
-        entry
-        for entry in all_aer().values()
-        if entry.error_class == error_class and status >> entry.bit & 1
+        entry for entry in all_aer().values() if entry.error_class == error_class and status >> entry.bit & 1
     )
 
 
@@ -127,22 +126,13 @@ def cuda_by_id(name: str) -> CudaEntry | None:
 @cache
 def nvlink5_rules() -> tuple[Nvlink5Rule, ...]:
     """The decoding table of NVLink 5."""
-    return tuple(
-        Nvlink5Rule(
-            xid=xid_code,
-            unit=unit,
-            bits_before_r575=before,
-            bits_since_r575=since,
-            status_bit=int(bit, 16),
-            immediate=immediate,  # type: ignore[arg-type]  # the test of the catalogue holds the words
-            investigate=investigate,
-            fatal=fatal,  # type: ignore[arg-type]
-            cause=cause,
-        )
-        for xid_code, unit, before, since, bit, immediate, investigate, fatal, cause in load(
-            "nvlink5", Nvlink5File
-        ).rows
+    table = read("nvlink5")
+    # A row a line keeps the table readable; the columns are named once.
+    rules = [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
+    file = decode_strict(
+        {"sources": table["sources"], "rules": rules}, Nvlink5File, source="catalog/nvlink5.yaml"
     )
+    return file.rules
 
 
 def nvlink5(code: int, info: int, status: int, driver: str = "") -> tuple[Nvlink5Rule, ...]:
