@@ -76,6 +76,8 @@ class Incident:
     count: int
     first: str = ""
     last: str = ""
+    host: str = ""
+    """As its lines name it; "" when they name none."""
     evidence: tuple[EvidenceLine, ...]
 
 

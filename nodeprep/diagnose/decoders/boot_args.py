@@ -19,7 +19,7 @@ _BLS_OPTIONS = re.compile(r"^options\s+(?P<args>.*root=.*)$")
 _MKCONFIG = re.compile(r"\bgrub2?-mkconfig\b(?P<bls>.*--update-bls-cmdline)?")
 _UPDATE_GRUB = re.compile(r"^(?:[#$] )?(?:sudo )?update-grub\b")
 _SOURCED = re.compile(r"^Sourcing file [`'](?P<file>/etc/default/grub[^']*)'")
-_RELEASE = re.compile(r'^(?P<name>ID|VERSION_ID|ID_LIKE)="?(?P<value>[^"]*)"?$')
+_RELEASE = re.compile(r'^(?P<name>VERSION_ID|PRETTY_NAME)="?(?P<value>[^"]*)"?$')
 _BLS_ON = re.compile(r"^GRUB_ENABLE_BLSCFG=\"?true")
 
 
@@ -65,8 +65,8 @@ _WORDS = (
     "options ",
     "grub",
     "Sourcing file",
-    "ID=",
-    "ID_LIKE=",
+    "VERSION_ID=",
+    "PRETTY_NAME=",
 )
 
 DECODER = Decoder(
@@ -76,7 +76,7 @@ DECODER = Decoder(
         b"ommand line: ",
         b"GRUB_",
         b'args="',
-        b"options ",
+        b"options root=",
         b"mkconfig",
         b"update-grub",
         b"Sourcing file",

@@ -97,7 +97,7 @@ DECODER = Decoder(
         b"version mismatch",
         b"NVIDIA driver",
         b"nouveau",
-        b"rejected",
+        b"is rejected", b"was rejected",
         b"Required key",
         b"PKCS#7",
         b"nvidia: ",

@@ -32,6 +32,11 @@ _DEVICE_ID = re.compile(
 )
 
 
+_BRIDGE = re.compile(
+    rf"(?P<device>{ADDRESS}): (?:\[[0-9a-fA-F:]+\] .*)?PCI bridge to \[bus (?P<first>[0-9a-fA-F]{{2}})(?:-(?P<last>[0-9a-fA-F]{{2}}))?\]"
+)
+
+
 def _parse(line: Line) -> Event | None:
     text = line.text
     if match := _BANDWIDTH.search(text):
@@ -60,6 +65,10 @@ def _parse(line: Line) -> Event | None:
         if match["what"].startswith("removing"):
             kind = "link.restriction_removed"
         return Event(kind=kind, lines=(line,), device=address(match["device"]))
+    if match := _BRIDGE.search(text):
+        first = int(match["first"], 16)
+        data = {"first_bus": first, "last_bus": int(match["last"], 16) if match["last"] else first}
+        return Event(kind="pci.bridge", lines=(line,), device=address(match["device"]), data=data)
     if (match := _DEVICE_ID.search(text)) and match["vendor"].lower() == "10de":
         data = {"vendor": "10de", "id": match["id"].lower()}
         return Event(kind="pci.device", lines=(line,), device=address(match["device"]), data=data)
@@ -74,9 +83,9 @@ DECODER = Decoder(
         b"retraining",
         b"2.5GT/s downstream",
         b"available PCIe bandwidth",
-        b": [10de:",
+        b": [10de:", b"PCI bridge to [bus",
     ),
     decode=each(
-        ("DPC", "Slot(", "retraining", "2.5GT/s downstream", "available PCIe bandwidth", ": [10de:"), _parse
+        ("DPC", "Slot(", "retraining", "2.5GT/s downstream", "available PCIe bandwidth", ": [10de:", "PCI bridge to [bus"), _parse
     ),
 )
