@@ -16,6 +16,7 @@ from nodeprep.model import outputs
 from nodeprep.model.bios import BiosApplication, BiosPlan, BiosState
 from nodeprep.model.certificate import Certificate
 from nodeprep.model.codec import json_schema
+from nodeprep.model.diagnosis import Diagnosis
 from nodeprep.model.envelope import SignedEnvelope
 from nodeprep.model.facts import NodeFacts
 from nodeprep.model.plan import Plan
@@ -66,6 +67,7 @@ DOCUMENTS: Mapping[str, Document] = MappingProxyType(
         "nodeprep.created/1": Document(outputs.Created),
         "nodeprep.demo/1": Document(outputs.DemoResult),
         "nodeprep.report/1": Document(outputs.ReportWritten),
+        "nodeprep.diagnosis/1": Document(Diagnosis),
         "nodeprep.sim_bmc/1": Document(outputs.ReadyBmcs),
         "nodeprep.error/1": Document(outputs.ErrorDocument),
     }

@@ -1,0 +1,113 @@
+"""From inputs to a diagnosis: read, decode, merge, judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+from nodeprep.diagnose.correlate import incidents
+from nodeprep.diagnose.decoder import Decoder
+from nodeprep.diagnose.decoders import all_decoders
+from nodeprep.diagnose.event import Event
+from nodeprep.diagnose.fan_out import decode_all
+from nodeprep.diagnose.inputs import Input
+from nodeprep.diagnose.inputs_bytes import ByteSource
+from nodeprep.diagnose.inputs_dates import Calendar
+from nodeprep.diagnose.inputs_lines import LineSource
+from nodeprep.diagnose.inputs_report import FileReport, SectionReport, report
+from nodeprep.diagnose.line import Line
+from nodeprep.diagnose.merge import merge
+from nodeprep.diagnose.prefilter import Prefilter
+from nodeprep.diagnose.reader import Item, Remark
+from nodeprep.diagnose.readers import all_readers
+from nodeprep.diagnose.sections import Section, sections
+from nodeprep.diagnose.sections_boundaries import NEEDLES
+from nodeprep.model.diagnosis import Diagnosis
+
+Progress = Callable[[str, int, int | None], None]
+"""Told now and then: name of an input, how many of its stored bytes were read, of how many."""
+
+
+def diagnose(
+    inputs: Sequence[Input], *, simulated: bool = False, progress: Progress | None = None
+) -> Diagnosis:
+    """Incidents of some inputs of one node.
+
+    Args:
+        simulated: The inputs are of no real node.
+    """
+    calendar = Calendar.of(inputs)
+    events: list[Event] = []
+    files: list[FileReport] = []
+    for each in inputs:
+        read = _FileReading(each, calendar, progress)
+        events.extend(read.events())
+        files.append(read.report)
+    told = report(files)
+    found = tuple(incidents(merge(events), told))
+    healthy = not any(each.gaps for each in told) and all(one.severity == "info" for one in found)
+    return Diagnosis(healthy=healthy, inputs=told, incidents=found, simulated=simulated)
+
+
+@dataclass(slots=True)
+class _FileReading:
+    """Reads one file."""
+
+    input: Input
+    calendar: Calendar
+    progress: Progress | None
+    report: FileReport = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.report = FileReport(name=self.input.name)
+
+    def events(self) -> Iterator[Event]:
+        """All its events; afterwards `report` is complete."""
+        if self.input.unreadable:
+            self.report.gaps.append(f"not read: {self.input.unreadable}")
+            return
+        data = ByteSource(self.input)
+
+        def on_block() -> None:
+            if self.progress:
+                self.progress(self.input.name, data.done_bytes, self.input.size_bytes)
+
+        source = LineSource(data, _prefilter(), on_block)
+        for section in sections(source):
+            yield from self._section(section)
+        self.report.lines = source.lines
+        self.report.gaps.extend(source.gaps)
+        self.report.notes.extend(source.notes)
+
+    def _section(self, section: Section) -> Iterator[Event]:
+        told = self.report.section(section)
+        name = f"{self.input.name}#{told.name}" if told.name else self.input.name
+        direct: list[Event] = []
+        items = section.reader.read(name, told.counted(section.lines))
+        yield from decode_all(self._lines(items, told, direct), _decoders())
+        yield from direct
+
+    def _lines(self, items: Iterator[Item], told: SectionReport, direct: list[Event]) -> Iterator[Line]:
+        """The lines among items, dated; events and remarks go where they belong."""
+        for item in items:
+            if isinstance(item, Line):
+                line = self.calendar.dated(item, self.input, told)
+                told.saw(line)
+                yield line
+            elif isinstance(item, Remark):
+                told.remark(item)
+            else:
+                direct.append(item)
+
+
+@cache
+def _decoders() -> tuple[Decoder, ...]:
+    return tuple(all_decoders().values())
+
+
+@cache
+def _prefilter() -> Prefilter:
+    wanted = [needle for decoder in _decoders() for needle in decoder.needles]
+    wanted += [needle for reader in all_readers().values() for needle in reader.wants]
+    return Prefilter([*wanted, *NEEDLES])

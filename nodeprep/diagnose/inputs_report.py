@@ -1,0 +1,128 @@
+"""What is said of each input: its format, its span of time, what it lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from nodeprep.diagnose.line import Line
+from nodeprep.diagnose.reader import RawLine, Remark
+from nodeprep.diagnose.sections import Section
+from nodeprep.model.diagnosis import DiagnosisInput
+
+MAX_TITLE = 60
+
+
+@dataclass(slots=True)
+class SectionReport:
+    """Of the lines of one format under one name."""
+
+    name: str
+    title: str
+    format: str
+    lines: int = 0
+    first: datetime | None = None
+    last: datetime | None = None
+    kernel_lines: int = 0
+    gaps: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    _last_number: int = 0
+
+    def counted(self, lines: Iterator[RawLine]) -> Iterator[RawLine]:
+        """The same lines; the unwanted ones between them count as well."""
+        begun = False
+        for line in lines:
+            self.lines += 1 if not begun else line.number - self._last_number
+            begun = True
+            self._last_number = line.number
+            yield line
+
+    def saw(self, line: Line) -> None:
+        """Takes note of a line's time."""
+        if line.kernel:
+            self.kernel_lines += 1
+        if line.time is not None:
+            self.first = line.time if self.first is None else min(self.first, line.time)
+            self.last = line.time if self.last is None else max(self.last, line.time)
+
+    def remark(self, remark: Remark) -> None:
+        """Takes what the reader says; what it says again is said once."""
+        if remark.gap and remark.gap not in self.gaps:
+            self.gaps.append(remark.gap)
+        if remark.note and remark.note not in self.notes:
+            self.notes.append(remark.note)
+
+
+@dataclass(slots=True)
+class FileReport:
+    """Of one input."""
+
+    name: str
+    lines: int = 0
+    gaps: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    sections: list[SectionReport] = field(default_factory=list)
+
+    def section(self, section: Section) -> SectionReport:
+        """The entry of a section; sections of one format under one title share theirs."""
+        title = section.title[:MAX_TITLE]
+        for known in self.sections:
+            if (known.title, known.format) == (title, section.reader.id):
+                return known
+        taken = {known.name for known in self.sections}
+        name = title or section.reader.id if self.sections or title else ""
+        if name in taken:
+            name = f"{name} ({section.reader.id})"
+        made = SectionReport(name=name, title=title, format=section.reader.id)
+        self.sections.append(made)
+        return made
+
+
+def report(files: Sequence[FileReport]) -> tuple[DiagnosisInput, ...]:
+    """The `inputs` of the diagnosis: one entry a file, and one for each of its sections if it has several."""
+    return tuple(entry for file in files for entry in _entries(file))
+
+
+def _entries(file: FileReport) -> Iterator[DiagnosisInput]:
+    if not file.sections and not file.gaps:
+        file.gaps.append("it is empty")
+    whole = [section for section in file.sections if not section.name]
+    if len(file.sections) == 1:
+        only = file.sections[0]
+        yield _entry(file.name, only.format, file.lines, [only], file.gaps, file.notes)
+        return
+    gaps = [*file.gaps, *(f"{each.name or each.format}: {gap}" for each in file.sections for gap in each.gaps)]
+    form = "mixed" if file.sections else "unread" if file.lines == 0 else "plain"
+    del whole
+    yield _entry(file.name, form, file.lines, file.sections, gaps, file.notes, own_only=True)
+    for each in file.sections:
+        yield _entry(f"{file.name}#{each.name or each.format}", each.format, each.lines, [each], [], [])
+
+
+def _entry(
+    name: str,
+    form: str,
+    lines: int,
+    sections: Sequence[SectionReport],
+    gaps: Sequence[str],
+    notes: Sequence[str],
+    *,
+    own_only: bool = False,
+) -> DiagnosisInput:
+    firsts = [each.first for each in sections if each.first]
+    lasts = [each.last for each in sections if each.last]
+    more = () if own_only else tuple(sections)
+    return DiagnosisInput(
+        source=name,
+        format=form,
+        lines=lines,
+        first=_text(min(firsts, default=None)),
+        last=_text(max(lasts, default=None)),
+        gaps=tuple(dict.fromkeys([*gaps, *(gap for each in more for gap in each.gaps)])),
+        notes=tuple(dict.fromkeys([*notes, *(note for each in more for note in each.notes)])),
+    )
+
+
+def _text(time: datetime | None) -> str:
+    return "" if time is None else time.isoformat()
