@@ -45,7 +45,7 @@ def diagnose(
         events.extend(read.events())
         files.append(read.report)
     told = report(files)
-    found = tuple(incidents(merge(events), told))
+    found = incidents(merge(events), told)
     healthy = not any(each.gaps for each in told) and all(one.severity == "info" for one in found)
     return Diagnosis(healthy=healthy, inputs=told, incidents=found, simulated=simulated)
 

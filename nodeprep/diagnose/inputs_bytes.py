@@ -42,13 +42,11 @@ class Counted:
 
     def read(self, size: int = -1) -> bytes:
         """As any stream's."""
-        if self._pending:
-            given = self._pending if size < 0 else self._pending[:size]
-            self._pending = self._pending[len(given) :]
-            if size < 0:
-                given += self._raw.read()
-        else:
-            given = self._raw.read(size)
+        given, self._pending = self._pending, b""
+        if 0 <= size < len(given):
+            given, self._pending = given[:size], given[size:]
+        elif size != 0:
+            given += self._raw.read(size - len(given) if size > 0 else -1)
         self.read_bytes += len(given)
         return given
 

@@ -24,7 +24,13 @@ Build = Callable[[re.Match[str]], Parsed | None]
 
 
 def log_reader(
-    name: str, pattern: str, build: Build, *, whole: bool = False, wants: tuple[bytes, ...] = ()
+    name: str,
+    pattern: str,
+    build: Build,
+    *,
+    whole: bool = False,
+    wants: tuple[bytes, ...] = (),
+    bonus: int = 0,
 ) -> Reader:
     """A reader of a format in which each message is a line that matches a pattern.
 
@@ -32,6 +38,7 @@ def log_reader(
         pattern: Of the whole line; its beginning must be telling enough to find such lines in
             other texts.
         build: Makes the message of a match; None when it is of another format after all.
+        bonus: Added to the sureness of a format whose lines are all lines of a more general one.
     """
     compiled = re.compile(pattern, re.DOTALL)
     opens = re.compile(pattern.encode(), re.DOTALL)
@@ -42,7 +49,7 @@ def log_reader(
 
     return Reader(
         id=name,
-        sniff=sniff_by(opens),
+        sniff=sniff_by(opens, bonus),
         read=read_by(parse),
         wants=(*_losses.NEEDLES, *wants),
         whole=whole,
@@ -51,13 +58,13 @@ def log_reader(
     )
 
 
-def sniff_by(opens: re.Pattern[bytes]) -> Callable[[Sequence[bytes]], int]:
+def sniff_by(opens: re.Pattern[bytes], bonus: int = 0) -> Callable[[Sequence[bytes]], int]:
     """Sureness by the share of lines that match; one is enough to be in the running."""
 
     def sniff(lines: Sequence[bytes]) -> int:
         written = [line for line in lines if line.strip()]
         hits = sum(1 for line in written if opens.match(line))
-        return 20 + 70 * hits // len(written) if hits else 0
+        return 20 + 70 * hits // len(written) + bonus if hits else 0
 
     return sniff
 
