@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.evidence import Evidence
+from nodeprep.diagnose.folding import folded
 from nodeprep.diagnose.line import Line
 from nodeprep.diagnose.rule import Finding
 from nodeprep.diagnose.rules import all_rules
-from nodeprep.model.diagnosis import EvidenceLine, Incident, RootCause
+from nodeprep.model.diagnosis import DiagnosisInput, EvidenceLine, Incident, RootCause
 
 _SEVERITIES = ("critical", "error", "warning", "info")
 # Enough for any story; a flood is told by its count.
 _MAX_QUOTED = 40
 _MAX_QUOTE_CHARS = 1000
-# How many events of one kind, of one device and one source, are kept one by one.
-_MAX_ALIKE = 60
 
 
-def correlate(events: Iterable[Event]) -> tuple[Incident, ...]:
+def incidents(events: Iterable[Event], inputs: Sequence[DiagnosisInput] = ()) -> tuple[Incident, ...]:
     """Incidents, the worst first.
 
     Args:
-        events: Of all inputs, in any order. Floods are folded, so an endless stream stays small.
+        events: Of all inputs, in any order. Floods are folded.
+        inputs: What was read, and what is missing from it.
     """
-    evidence = Evidence(_folded(events))
+    evidence = Evidence(folded(events), inputs)
     findings: list[Finding] = []
     for rule in all_rules():
         for finding in rule.explain(evidence):
@@ -43,28 +43,11 @@ def correlate(events: Iterable[Event]) -> tuple[Incident, ...]:
     )
 
 
-def _folded(events: Iterable[Event]) -> Iterator[Event]:
-    """The same events, floods as one with a count: its lines are the first and the last folded."""
-    alike: dict[tuple[str, str, str, str, str], int] = {}
-    floods: dict[tuple[str, str, str, str, str], tuple[Event, Event, int]] = {}
-    for event in events:
-        line = event.lines[0]
-        key = (event.kind, event.device, line.source, line.boot, line.host)
-        alike[key] = alike.get(key, 0) + 1
-        if alike[key] <= _MAX_ALIKE:
-            yield event
-            continue
-        first, _, count = floods.get(key, (event, event, 0))
-        floods[key] = (first, event, count + event.count)
-    for first, last, count in floods.values():
-        lines = (first.lines[0], last.lines[-1]) if first is not last else first.lines
-        yield Event(kind=first.kind, lines=lines, device=first.device, data=first.data, count=count)
-
-
 def _incident(name: str, finding: Finding, evidence: Evidence, order: dict[int, int]) -> Incident:
     events = sorted(finding.events, key=lambda event: order[id(event)])
     root_event = finding.root_event or events[0].kind
     xids = finding.xids if finding.xids is not None else _xids(events)
+    hosts = {evidence.host(event) for event in events}
     times = [line.time.isoformat() for event in events for line in event.lines if line.time]
     count = finding.count or sum(event.count for event in events if event.kind == root_event) or 1
     return Incident(
@@ -82,13 +65,8 @@ def _incident(name: str, finding: Finding, evidence: Evidence, order: dict[int, 
         first=min(times, default=""),
         last=max(times, default=""),
         evidence=tuple(_quotes(events)),
-        **_host(events, evidence),
+        host=hosts.pop() if len(hosts) == 1 else "",
     )
-
-
-def _host(events: list[Event], evidence: Evidence) -> dict[str, str]:
-    hosts = {evidence.host(event) for event in events}
-    return {"host": next(iter(hosts))} if len(hosts) == 1 else {}
 
 
 def _xids(events: Iterable[Event]) -> tuple[int, ...]:

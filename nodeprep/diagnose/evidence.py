@@ -8,6 +8,7 @@ from nodeprep.diagnose.clock import Clock
 from nodeprep.diagnose.device import same_slot
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.topology import Topology
+from nodeprep.model.diagnosis import DiagnosisInput
 
 
 class Evidence:
@@ -16,11 +17,13 @@ class Evidence:
     Attributes:
         events: All events, in order of time where it is known and of their lines where it is not.
         clock: Tells how far events are apart.
+        inputs: What was read.
         hosts: Names of all hosts, "" among them when nothing names the only one.
     """
 
-    def __init__(self, events: Iterable[Event]) -> None:
+    def __init__(self, events: Iterable[Event], inputs: Sequence[DiagnosisInput] = ()) -> None:
         given = tuple(events)
+        self.inputs = tuple(inputs)
         self.clock = Clock(given)
         self.events = self.clock.ordered(given)
         self._named = {host for host in map(_named_host, given) if host}
