@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cache
 
 from nodeprep.diagnose.correlate import incidents
@@ -11,6 +12,7 @@ from nodeprep.diagnose.decoder import Decoder
 from nodeprep.diagnose.decoders import all_decoders
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.fan_out import decode_all
+from nodeprep.diagnose.folding import folded
 from nodeprep.diagnose.inputs import Input
 from nodeprep.diagnose.inputs_bytes import ByteSource
 from nodeprep.diagnose.inputs_dates import Calendar
@@ -58,6 +60,7 @@ class _FileReading:
     calendar: Calendar
     progress: Progress | None
     report: FileReport = field(init=False)
+    _date: datetime | None = None
 
     def __post_init__(self) -> None:
         self.report = FileReport(name=self.input.name)
@@ -82,23 +85,33 @@ class _FileReading:
 
     def _section(self, section: Section) -> Iterator[Event]:
         told = self.report.section(section)
-        name = f"{self.input.name}#{told.name}" if told.name else self.input.name
+        name = f"{self.input.name}#{told.title}" if told.title else self.input.name
         direct: list[Event] = []
         items = section.reader.read(name, told.counted(section.lines))
-        yield from decode_all(self._lines(items, told, direct), _decoders())
+        yield from folded(decode_all(self._lines(items, section, told, direct), _decoders()))
         yield from direct
 
-    def _lines(self, items: Iterator[Item], told: SectionReport, direct: list[Event]) -> Iterator[Line]:
+    def _lines(
+        self, items: Iterator[Item], section: Section, told: SectionReport, direct: list[Event]
+    ) -> Iterator[Line]:
         """The lines among items, dated; events and remarks go where they belong."""
         for item in items:
             if isinstance(item, Line):
-                line = self.calendar.dated(item, self.input, told)
+                line = self._stamped(self.calendar.dated(item, self.input, told), section)
                 told.saw(line)
                 yield line
             elif isinstance(item, Remark):
                 told.remark(item)
             else:
                 direct.append(item)
+
+    def _stamped(self, line: Line, section: Section) -> Line:
+        """The line with the time that `date` printed earlier in the same transcript, if it has none."""
+        if section.title.split(" ", 1)[0] == "date" and line.time is not None:
+            self._date = line.time
+        elif self._date is not None and line.time is None and line.uptime_s is None and not line.kernel:
+            return replace(line, time=self._date)
+        return line
 
 
 @cache

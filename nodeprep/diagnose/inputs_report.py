@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from nodeprep.diagnose.line import Line
@@ -16,7 +16,12 @@ MAX_TITLE = 60
 
 @dataclass(slots=True)
 class SectionReport:
-    """Of the lines of one format under one name."""
+    """Of the lines of one format under one name.
+
+    Attributes:
+        title: What the input calls it.
+        name: The title, or else the format.
+    """
 
     name: str
     title: str
@@ -71,7 +76,7 @@ class FileReport:
             if (known.title, known.format) == (title, section.reader.id):
                 return known
         taken = {known.name for known in self.sections}
-        name = title or section.reader.id if self.sections or title else ""
+        name = title or section.reader.id
         if name in taken:
             name = f"{name} ({section.reader.id})"
         made = SectionReport(name=name, title=title, format=section.reader.id)
@@ -87,17 +92,15 @@ def report(files: Sequence[FileReport]) -> tuple[DiagnosisInput, ...]:
 def _entries(file: FileReport) -> Iterator[DiagnosisInput]:
     if not file.sections and not file.gaps:
         file.gaps.append("it is empty")
-    whole = [section for section in file.sections if not section.name]
-    if len(file.sections) == 1:
-        only = file.sections[0]
-        yield _entry(file.name, only.format, file.lines, [only], file.gaps, file.notes)
+    formats = list(dict.fromkeys(each.format for each in file.sections)) or ["unread"]
+    if len(formats) == 1:
+        yield _entry(file.name, formats[0], file.lines, file.sections, file.gaps, file.notes)
         return
-    gaps = [*file.gaps, *(f"{each.name or each.format}: {gap}" for each in file.sections for gap in each.gaps)]
-    form = "mixed" if file.sections else "unread" if file.lines == 0 else "plain"
-    del whole
-    yield _entry(file.name, form, file.lines, file.sections, gaps, file.notes, own_only=True)
+    gaps = [*file.gaps, *(f"{each.name}: {gap}" for each in file.sections for gap in each.gaps)]
+    whole = _entry(file.name, "mixed", file.lines, file.sections, [], file.notes)
+    yield replace(whole, gaps=tuple(dict.fromkeys(gaps)), notes=tuple(file.notes))
     for each in file.sections:
-        yield _entry(f"{file.name}#{each.name or each.format}", each.format, each.lines, [each], [], [])
+        yield _entry(f"{file.name}#{each.name}", each.format, each.lines, [each], [], [])
 
 
 def _entry(
@@ -107,20 +110,17 @@ def _entry(
     sections: Sequence[SectionReport],
     gaps: Sequence[str],
     notes: Sequence[str],
-    *,
-    own_only: bool = False,
 ) -> DiagnosisInput:
     firsts = [each.first for each in sections if each.first]
     lasts = [each.last for each in sections if each.last]
-    more = () if own_only else tuple(sections)
     return DiagnosisInput(
         source=name,
         format=form,
         lines=lines,
         first=_text(min(firsts, default=None)),
         last=_text(max(lasts, default=None)),
-        gaps=tuple(dict.fromkeys([*gaps, *(gap for each in more for gap in each.gaps)])),
-        notes=tuple(dict.fromkeys([*notes, *(note for each in more for note in each.notes)])),
+        gaps=tuple(dict.fromkeys([*gaps, *(gap for each in sections for gap in each.gaps)])),
+        notes=tuple(dict.fromkeys([*notes, *(note for each in sections for note in each.notes)])),
     )
 
 

@@ -39,11 +39,12 @@ def sections(source: LineSource) -> Iterator[Section]:
     count = 0
     while True:
         title = stream.skip_to_content()
-        head = stream.peek(LOOK_AHEAD)
+        head = [line.data for line in stream.peek(LOOK_AHEAD)]
         if not head:
             return
         count += 1
-        reader = choose([line.data for line in head])
+        # What a command was says nothing about what its output looks like.
+        reader = choose(head[1:] if boundary(head[0]) and len(head) > 1 else head)
         source.everything = reader.whole or reader.opens is None
         yield Section(title=title, reader=reader, lines=_lines(stream, reader, fixed=count >= MAX_SECTIONS))
 
@@ -128,11 +129,14 @@ class _Stream:
         return head
 
     def skip_to_content(self) -> str:
-        """Takes boundaries and empty lines; gives the title they name."""
+        """Takes empty lines and boundaries that are no content; gives the title they name."""
         title = ""
         wants_name = False
         for line in self:
             found = boundary(line.data)
+            if found is not None and found.spoken:
+                self.back(line)
+                return found.title
             if found is not None:
                 title, wants_name = _named(found, title)
             elif line.data.strip():

@@ -12,10 +12,12 @@ class Boundary(NamedTuple):
     Attributes:
         title: Of the section that follows; "" when the line names none.
         names_next: The next line that is not empty is the title.
+        spoken: The line says something itself, as a command does, and belongs to what follows it.
     """
 
     title: str = ""
     names_next: bool = False
+    spoken: bool = False
 
 
 # After "# " only what is surely a command: comments and column headings begin like that as well.
@@ -57,7 +59,7 @@ def boundary(data: bytes) -> Boundary | None:
     for pattern in _PROMPTS:
         match = pattern.match(text)
         if match:
-            return Boundary(title=match["command"])
+            return Boundary(title=match["command"], spoken=True)
     return None
 
 
