@@ -68,6 +68,7 @@ FIELDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
             "retired_pages.pending",
         ),
     ),
+    "ecc_corrected": ("number", ("volatile/dram_correctable", "volatile/single_bit/total", "ecc.errors.corrected.volatile.total")),
     "sram_threshold": ("switch", ("sram_threshold_exceeded", "ecc.errors.uncorrected.aggregate.sram.thresholdexceeded")),
     "link_gen": ("number", ("pcie_generation/current", "pcie_gen/current_link_gen", "pcie.link.gen.current", "pcie.link.gen.gpucurrent")),
     "link_gen_max": ("number", ("pcie_generation/max", "pcie_gen/max_link_gen", "pcie.link.gen.max")),
