@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
 
+# Source: NVML fabric states; "Completed" is the one that is ready.
+_NOT_YET = ("Not Started", "In Progress")
+
 
 def explain(evidence: Evidence) -> Iterator[Finding]:
     """One finding a host, with the reason when a log of the fabric manager gives one."""
@@ -14,7 +17,13 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         version = evidence.open("fabric.version_mismatch", host=host)
         failed = evidence.open("fabric.manager_failed", host=host)
         nothing = evidence.open("fabric.no_nvswitch", host=host)
-        not_ready = evidence.open("cuda.system_not_ready", "smi.fabric_not_completed", host=host)
+        not_ready = evidence.open("cuda.system_not_ready", host=host)
+        # A card without NVSwitch shows "N/A", which the reader leaves out.
+        shown = [
+            event
+            for event in evidence.open("smi.gpu", host=host)
+            if event.data.get("fabric_state") in _NOT_YET
+        ]
         if nothing and not not_ready:
             yield Finding(
                 layer="config",
@@ -25,7 +34,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 action="none",
             )
             continue
-        if not (version or failed or not_ready):
+        if not (version or failed or not_ready or shown):
             continue
         reason = "it does not run or has not finished"
         then = ("start_fabric_manager", "match_fabric_manager_version", "check_fabric_state_completed")
@@ -44,10 +53,10 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 else "GPUs behind NVSwitches take no program before the fabric manager has set them up. "
             )
             + f"Of the fabric manager: {reason}. The GPUs are fine.",
-            events=(*version, *failed, *nothing, *not_ready),
+            events=(*version, *failed, *nothing, *not_ready, *shown),
             action="fix_config",
             then=then,
-            root_event=(version or failed or not_ready)[0].kind,
+            root_event=(version or failed or not_ready or shown)[0].kind,
             count=1,
         )
 

@@ -39,7 +39,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     """One finding a lost GPU, or one for those that went together."""
     for host in evidence.hosts:
         lost: dict[str, list[Event]] = {}
-        for event in evidence.open(*_LOSSES, host=host):
+        for event in (*evidence.open(*_LOSSES, host=host), *_all_ones(evidence, host)):
             lost.setdefault(event.device, []).append(event)
         _spread_unnamed(lost)
         while lost:
@@ -51,6 +51,16 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 or abs(evidence.clock.seconds(lost[first][0], lost[device][0]) or 1e9) <= _TOGETHER_S
             ]
             yield _finding(evidence, host, group, [event for device in group for event in lost.pop(device)])
+
+
+def _all_ones(evidence: Evidence, host: str) -> list[Event]:
+    """GPUs that lspci shows as "rev ff": every read of their configuration comes back as ones."""
+    listed_ = evidence.open("lspci.device", host=host)
+    return [
+        event
+        for event in listed_
+        if event.data["vendor"] == "nvidia" and "(rev ff)" in str(event.data["name"])
+    ]
 
 
 def _spread_unnamed(lost: dict[str, list[Event]]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
+from nodeprep.diagnose.rules._symptoms import follows
 
 _TOLERANCE_W = 1.0
 
@@ -17,20 +18,19 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         limit = float(last.data["limit_w"])
         later = [
             event
-            for event in evidence.seen("smi.power_limit", host=host, device=device)
-            if (apart := evidence.clock.seconds(last, event)) is None or apart >= 0
+            for event in evidence.seen("smi.gpu", host=host, device=device)
+            if "power_limit_w" in event.data and follows(evidence, last, event, float("inf"))
         ]
         found = next(
-            (event for event in later if abs(float(event.data["limit_w"]) - limit) > _TOLERANCE_W), None
+            (event for event in later if abs(float(event.data["power_limit_w"]) - limit) > _TOLERANCE_W), None
         )
         if found is None:
             evidence.explain(sets)
             continue
-        now = float(found.data["limit_w"])
+        now = float(found.data["power_limit_w"])
         off = evidence.open("power.persistence_off", host=host)
-        persistence = str(found.data.get("persistence", "")).lower()
-        is_off = persistence in ("disabled", "off") or bool(off)
-        default = float(found.data.get("default_w", 0)) == now
+        is_off = found.data.get("persistence") is False or bool(off)
+        default = float(found.data.get("power_default_w", 0)) == now
         yield Finding(
             layer="config",
             severity="warning",

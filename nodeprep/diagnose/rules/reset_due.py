@@ -12,7 +12,7 @@ from nodeprep.diagnose.rules._words import of, times, total
 def explain(evidence: Evidence) -> Iterator[Finding]:
     """One finding a host."""
     for host in evidence.hosts:
-        events = evidence.open("gpu.reset_required", host=host)
+        events = evidence.open("gpu.reset_required", "smi.reset_required", host=host)
         if not events:
             continue
         devices = {event.device for event in events if event.device}
@@ -25,13 +25,13 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             device=device,
             summary=f"{of(device)} waits for a reset; programs fail until then",
             why=(
-                f"The driver answered {times(total(events))} with NV_ERR_RESET_REQUIRED (0x62): an earlier fault has left "
-                "a GPU that takes no work. Counters of today know nothing of it, so zeros prove nothing."
+                f"Driver or nvidia-smi said {times(total(events))} that a reset is due (NV_ERR_RESET_REQUIRED, 0x62): an earlier "
+                "fault has left a GPU that takes no work. Counters of today know nothing of it, so zeros prove nothing."
             ),
             events=(*events, *failed),
             action="reset_gpu",
             then=("reboot_node_if_reset_fails", "read_kernel_log"),
-            root_event="gpu.reset_required",
+            root_event=events[0].kind,
             count=total(events),
         )
 
