@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 
 from nodeprep.diagnose.catalog._load import load, read
@@ -164,6 +164,20 @@ def _matches(pattern: str, word: int) -> bool:
     bits = f"{word & 0xFFFFFFFF:032b}"
     # A few patterns of the vendor's sheet are a place short; they are meant from the right.
     return all(want in ("-", have) for want, have in zip(reversed(pattern), reversed(bits), strict=False))
+
+
+@cache
+def _sources(family: str) -> Mapping[str, str]:
+    return dict(read(family)["sources"])
+
+
+def sources(family: str, ids: Iterable[str]) -> tuple[str, ...]:
+    """Sources of an entry in full.
+
+    Args:
+        family: Name of the file: "xid", "sxid", "aer", "recovery", "cuda" or "nvlink5".
+    """
+    return tuple(_sources(family)[name] for name in ids)
 
 
 @cache

@@ -18,6 +18,7 @@ from nodeprep.model.certificate import Certificate
 from nodeprep.model.codec import json_schema
 from nodeprep.model.diagnosis import Diagnosis
 from nodeprep.model.envelope import SignedEnvelope
+from nodeprep.model.explanation import Explanation
 from nodeprep.model.facts import NodeFacts
 from nodeprep.model.plan import Plan
 from nodeprep.model.policy import Policy
@@ -68,6 +69,7 @@ DOCUMENTS: Mapping[str, Document] = MappingProxyType(
         "nodeprep.demo/1": Document(outputs.DemoResult),
         "nodeprep.report/1": Document(outputs.ReportWritten),
         "nodeprep.diagnosis/1": Document(Diagnosis),
+        "nodeprep.explanation/1": Document(Explanation),
         "nodeprep.sim_bmc/1": Document(outputs.ReadyBmcs),
         "nodeprep.error/1": Document(outputs.ErrorDocument),
     }
