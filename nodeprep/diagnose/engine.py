@@ -13,9 +13,10 @@ from nodeprep.diagnose.decoders import all_decoders
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.fan_out import decode_all
 from nodeprep.diagnose.folding import folded
-from nodeprep.diagnose.inputs import Input
+from nodeprep.diagnose.inputs_input import Input
 from nodeprep.diagnose.inputs_bytes import ByteSource
 from nodeprep.diagnose.inputs_dates import Calendar
+from nodeprep.diagnose.inputs_gaps import add_gaps
 from nodeprep.diagnose.inputs_lines import LineSource
 from nodeprep.diagnose.inputs_report import FileReport, SectionReport, report
 from nodeprep.diagnose.line import Line
@@ -31,14 +32,8 @@ Progress = Callable[[str, int, int | None], None]
 """Told now and then: name of an input, how many of its stored bytes were read, of how many."""
 
 
-def diagnose(
-    inputs: Sequence[Input], *, simulated: bool = False, progress: Progress | None = None
-) -> Diagnosis:
-    """Incidents of some inputs of one node.
-
-    Args:
-        simulated: The inputs are of no real node.
-    """
+def diagnose(inputs: Sequence[Input], *, progress: Progress | None = None) -> Diagnosis:
+    """Incidents of some inputs, which belong to one story."""
     calendar = Calendar.of(inputs)
     events: list[Event] = []
     files: list[FileReport] = []
@@ -46,8 +41,10 @@ def diagnose(
         read = _FileReading(each, calendar, progress)
         events.extend(read.events())
         files.append(read.report)
+    add_gaps(files)
     told = report(files)
     found = incidents(merge(events), told)
+    simulated = any(section.simulated for file in files for section in file.sections)
     healthy = not any(each.gaps for each in told) and all(one.severity == "info" for one in found)
     return Diagnosis(healthy=healthy, inputs=told, incidents=found, simulated=simulated)
 
@@ -70,6 +67,8 @@ class _FileReading:
         if self.input.unreadable:
             self.report.gaps.append(f"not read: {self.input.unreadable}")
             return
+        if self.input.gap:
+            self.report.gaps.append(self.input.gap)
         data = ByteSource(self.input)
 
         def on_block() -> None:
@@ -80,6 +79,7 @@ class _FileReading:
         for section in sections(source):
             yield from self._section(section)
         self.report.lines = source.lines
+        self.report.close(source.end_title)
         self.report.gaps.extend(source.gaps)
         self.report.notes.extend(source.notes)
 
@@ -117,6 +117,11 @@ class _FileReading:
 @cache
 def _decoders() -> tuple[Decoder, ...]:
     return tuple(all_decoders().values())
+
+
+def wanted_words() -> tuple[bytes, ...]:
+    """The words one of which is in every line that is looked at in a long log."""
+    return tuple(_prefilter().needles)
 
 
 @cache

@@ -5,34 +5,17 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO
 
+from nodeprep.diagnose.inputs_archive import is_archive, members
+from nodeprep.diagnose.inputs_input import Input
 from nodeprep.errors import UsageError
 
+__all__ = ["STDIN", "Input", "find_inputs"]
+
 STDIN = "-"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Input:
-    """One file to read.
-
-    Attributes:
-        name: As the user knows it: the path as typed, or the path below the folder that was typed.
-        open: Its raw bytes, from the start.
-        size_bytes: As stored; None when it is not known before it was read.
-        written: When it was last written; None for what is no file.
-        unreadable: Why it cannot be read; "" when it seems that it can.
-    """
-
-    name: str
-    open: Callable[[], BinaryIO]
-    size_bytes: int | None = None
-    written: datetime | None = None
-    unreadable: str = ""
 
 
 def find_inputs(paths: Iterable[str]) -> tuple[Input, ...]:
@@ -64,7 +47,7 @@ def _found(path: str, *, several: bool) -> Iterator[tuple[tuple[int, int] | str,
             f"cannot read {path}: {error.strerror}", hint="name files or folders that exist, or - for stdin"
         ) from error
     if not stat.S_ISDIR(status.st_mode):
-        yield _identity(status), _file(path, place)
+        yield from _expanded(_file(path, place), place, _identity(status))
         return
     files = list(_below(place))
     if not files:
@@ -74,9 +57,21 @@ def _found(path: str, *, several: bool) -> Iterator[tuple[tuple[int, int] | str,
         name = f"{path.rstrip('/')}/{relative}" if several else relative
         made = _file(name, each)
         try:
-            yield _identity(each.stat()), made
+            identity: tuple[int, int] | str = _identity(each.stat())
         except OSError:
-            yield name, made
+            identity = name
+        yield from _expanded(made, each, identity)
+
+
+def _expanded(
+    file: Input, place: Path, identity: tuple[int, int] | str
+) -> Iterator[tuple[tuple[int, int] | str, Input]]:
+    """The file, or the files in it when it is an archive."""
+    if file.unreadable or not is_archive(file.name):
+        yield identity, file
+        return
+    for member in members(file, place):
+        yield member.name, member
 
 
 def _below(folder: Path) -> Iterator[Path]:

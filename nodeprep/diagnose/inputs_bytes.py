@@ -13,7 +13,7 @@ from typing import BinaryIO, cast
 
 import zstandard
 
-from nodeprep.diagnose.inputs import Input
+from nodeprep.diagnose.inputs_input import Input
 
 BLOCK_BYTES = 1 << 20
 

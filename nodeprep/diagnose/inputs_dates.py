@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from nodeprep.diagnose.inputs import STDIN, Input
+from nodeprep.diagnose.inputs_input import Input
 from nodeprep.diagnose.inputs_bytes import ByteSource, Truncated
 from nodeprep.diagnose.inputs_report import SectionReport
 from nodeprep.diagnose.line import Line
@@ -22,7 +22,9 @@ _CLOCK_SLACK = timedelta(days=1)
 # Dates at the places where logs and tools put the time of writing; a release date inside a message
 # ("NVRM: loading ... Wed Nov 30 06:39:21 UTC 2022") is none.
 _DATES = (
-    re.compile(rb"(?m)^(?:\W{0,2}|.{0,24}?[\s\"':(\[])(?P<y>20\d{2})-(?P<m>\d{2})-(?P<d>\d{2})[T ]\d{2}:\d{2}:\d{2}"),
+    re.compile(
+        rb"(?m)^(?:\W{0,2}|.{0,24}?[\s\"':(\[])(?P<y>20\d{2})-(?P<m>\d{2})-(?P<d>\d{2})[T ]\d{2}:\d{2}:\d{2}"
+    ),
     re.compile(
         rb"(?m)^(?:\[|Timestamp\s{1,60}: |Date: |<timestamp>|)"
         rb"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (?P<b>[A-Z][a-z]{2}) {1,2}(?P<d>\d{1,2}) \d{2}:\d{2}:\d{2} (?:[A-Z]{3,4} )?(?P<y>20\d{2})"
@@ -57,7 +59,7 @@ class Calendar:
         """Looks at the beginning of every input; standard input cannot be read twice."""
         own: dict[str, datetime] = {}
         for each in inputs:
-            if each.name == STDIN or each.unreadable or each.size_bytes is None:
+            if each.unreadable or each.size_bytes is None:
                 continue
             dates = sorted(_dates_in(_sample(each)))
             if dates:

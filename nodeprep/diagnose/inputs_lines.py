@@ -19,6 +19,7 @@ class LineSource:
         everything: Give all lines; may be changed while lines are taken.
         lines: Lines of the input so far, given or not.
         gaps, notes: What was found wrong with the input itself.
+        end_title: Title after which nothing came, as a bug report ends.
     """
 
     def __init__(self, data: ByteSource, wanted: Prefilter, on_block: Callable[[], None]) -> None:
@@ -26,15 +27,22 @@ class LineSource:
         self.lines = 0
         self.gaps: list[str] = []
         self.notes: list[str] = []
+        self.end_title = ""
         self._data = data
         self._wanted = wanted
         self._on_block = on_block
         self._cut = 0
+        self._given = 0
 
     def __iter__(self) -> Iterator[RawLine]:
+        last = b""
         for block in self._whole_lines():
             yield from self._of_block(block)
             self._on_block()
+            # Kept for its time: it tells how far the log goes.
+            last = b"" if self._given == self.lines else block[block.rfind(b"\n", 0, -1) + 1 :]
+        if last:
+            yield RawLine(self.lines, self._bounded(last.removesuffix(b"\n")))
         if self._cut:
             self.notes.append(f"{self._cut} lines longer than {MAX_LINE_BYTES} bytes were cut")
 
@@ -72,6 +80,7 @@ class LineSource:
             for start, end in self._wanted.lines(block):
                 self.lines += block.count(b"\n", at, start) + 1
                 at = end + 1
+                self._given = self.lines
                 yield RawLine(self.lines, self._bounded(block[start:end]))
                 if self.everything:
                     break
@@ -81,6 +90,7 @@ class LineSource:
                 return
         for data in block[at:].removesuffix(b"\n").split(b"\n") if at < len(block) else ():
             self.lines += 1
+            self._given = self.lines
             yield RawLine(self.lines, self._bounded(data))
 
     def _bounded(self, data: bytes) -> bytes:

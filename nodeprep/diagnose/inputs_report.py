@@ -12,6 +12,10 @@ from nodeprep.diagnose.sections import Section
 from nodeprep.model.diagnosis import DiagnosisInput
 
 MAX_TITLE = 60
+FEW_SECTIONS = 12
+"""Of a file with more sections, those of no known format are not listed one by one."""
+BUG_REPORT = "nvidia_bug_report"
+_END = "End of NVIDIA bug report log file"
 
 
 @dataclass(slots=True)
@@ -29,7 +33,7 @@ class SectionReport:
     lines: int = 0
     first: datetime | None = None
     last: datetime | None = None
-    kernel_lines: int = 0
+    simulated: bool = False
     gaps: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     _last_number: int = 0
@@ -45,8 +49,6 @@ class SectionReport:
 
     def saw(self, line: Line) -> None:
         """Takes note of a line's time."""
-        if line.kernel:
-            self.kernel_lines += 1
         if line.time is not None:
             self.first = line.time if self.first is None else min(self.first, line.time)
             self.last = line.time if self.last is None else max(self.last, line.time)
@@ -57,6 +59,7 @@ class SectionReport:
             self.gaps.append(remark.gap)
         if remark.note and remark.note not in self.notes:
             self.notes.append(remark.note)
+        self.simulated = self.simulated or remark.simulated
 
 
 @dataclass(slots=True)
@@ -84,6 +87,12 @@ class FileReport:
         return made
 
 
+    def close(self, end_title: str) -> None:
+        """Looks at how the file ended."""
+        if any(each.format == BUG_REPORT for each in self.sections) and not end_title.startswith(_END):
+            self.gaps.append("the bug report is cut off: its last line is missing")
+
+
 def report(files: Sequence[FileReport]) -> tuple[DiagnosisInput, ...]:
     """The `inputs` of the diagnosis: one entry a file, and one for each of its sections if it has several."""
     return tuple(entry for file in files for entry in _entries(file))
@@ -97,10 +106,13 @@ def _entries(file: FileReport) -> Iterator[DiagnosisInput]:
         yield _entry(file.name, formats[0], file.lines, file.sections, file.gaps, file.notes)
         return
     gaps = [*file.gaps, *(f"{each.name}: {gap}" for each in file.sections for gap in each.gaps)]
-    whole = _entry(file.name, "mixed", file.lines, file.sections, [], file.notes)
+    form = BUG_REPORT if BUG_REPORT in formats else "mixed"
+    whole = _entry(file.name, form, file.lines, file.sections, [], file.notes)
     yield replace(whole, gaps=tuple(dict.fromkeys(gaps)), notes=tuple(file.notes))
+    few = len(file.sections) <= FEW_SECTIONS
     for each in file.sections:
-        yield _entry(f"{file.name}#{each.name}", each.format, each.lines, [each], [], [])
+        if few or each.format != "plain" or each.gaps:
+            yield _entry(f"{file.name}#{each.name}", each.format, each.lines, [each], [], [])
 
 
 def _entry(

@@ -19,10 +19,12 @@ class Remark:
     Attributes:
         gap: What is missing from it; nothing may be called healthy then.
         note: What was assumed in reading it; said once however often it comes.
+        simulated: It is of no real node.
     """
 
     gap: str = ""
     note: str = ""
+    simulated: bool = False
 
 
 Item: TypeAlias = Line | Event | Remark

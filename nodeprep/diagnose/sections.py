@@ -41,6 +41,7 @@ def sections(source: LineSource) -> Iterator[Section]:
         title = stream.skip_to_content()
         head = [line.data for line in stream.peek(LOOK_AHEAD)]
         if not head:
+            source.end_title = title
             return
         count += 1
         # What a command was says nothing about what its output looks like.

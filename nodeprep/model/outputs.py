@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from nodeprep.errors import Problem
+from nodeprep.model.diagnosis import Diagnosis
 from nodeprep.model.facts import NodeFacts
 from nodeprep.model.plan import Plan
 from nodeprep.model.result import Verdict, Verification
@@ -25,6 +26,15 @@ class FactsList:
     run: Run
     hosts: Mapping[str, NodeFacts]
     schema: Literal["nodeprep.facts_list/1"] = field(default="nodeprep.facts_list/1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiagnosisList:
+    """`diagnose --host` of several hosts."""
+
+    run: Run
+    hosts: Mapping[str, Diagnosis]
+    schema: Literal["nodeprep.diagnosis_list/1"] = field(default="nodeprep.diagnosis_list/1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 r"""Records of /dev/kmsg: `3,1234,98765432,-;NVRM: ...`, then lines ` KEY=value` about the same message.
 
 Priority with facility, sequence number, microseconds since boot, flags. A jump in the sequence is a loss.
+The kernel.log in an archive of nodeprep's evidence has sequence, microseconds, priority.
 Source: Documentation/ABI/testing/dev-kmsg.
 """
 
@@ -13,7 +14,10 @@ from nodeprep.diagnose.reader import Item, Parsed, RawLine, Reader, Remark
 from nodeprep.diagnose.readers import _losses
 from nodeprep.diagnose.readers._log import read_by, sniff_by
 
-_HEADER = rb"(?P<priority>\d{1,4}),(?P<sequence>\d{1,19}),(?P<usec>\d{1,18}),(?P<flags>[-c+])(?:,[^;]{0,200})?;"
+_HEADER = (
+    rb"(?:(?P<priority>\d{1,4}),(?P<sequence>\d{1,19}),(?P<usec>\d{1,18}),[-c+](?:,[^;]{0,200})?|"
+    rb"(?P<sequence2>\d{1,19}),(?P<usec2>\d{1,18}),(?P<priority2>[0-7]));"
+)
 _OPENS = re.compile(_HEADER)
 _WHOLE = re.compile(_HEADER.decode() + r"(?P<text>.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
@@ -24,10 +28,10 @@ def _parse(text: str) -> Parsed | None:
     match = _WHOLE.match(text)
     if match is None:
         return None
-    priority = int(match["priority"])
+    priority = int(match["priority"] or match["priority2"])
     return Parsed(
         text=_ESCAPE.sub(lambda found: chr(int(found[1], 16)), match["text"]),
-        uptime_s=int(match["usec"]) / 1e6,
+        uptime_s=int(match["usec"] or match["usec2"]) / 1e6,
         # Facility 0 is the kernel; others are programs that write to /dev/kmsg.
         kernel=priority >> _FACILITY_SHIFT == 0,
         priority=priority & 7,
@@ -56,7 +60,7 @@ class _Lost:
                 continue
             match = _OPENS.match(raw.data)
             if match is not None:
-                self._see(int(match["sequence"]))
+                self._see(int(match["sequence"] or match["sequence2"]))
             yield raw
 
     def _see(self, sequence: int) -> None:

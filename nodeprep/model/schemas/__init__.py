@@ -69,6 +69,7 @@ DOCUMENTS: Mapping[str, Document] = MappingProxyType(
         "nodeprep.demo/1": Document(outputs.DemoResult),
         "nodeprep.report/1": Document(outputs.ReportWritten),
         "nodeprep.diagnosis/1": Document(Diagnosis),
+        "nodeprep.diagnosis_list/1": Document(outputs.DiagnosisList),
         "nodeprep.explanation/1": Document(Explanation),
         "nodeprep.sim_bmc/1": Document(outputs.ReadyBmcs),
         "nodeprep.error/1": Document(outputs.ErrorDocument),
