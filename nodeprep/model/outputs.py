@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from nodeprep.errors import Problem
 from nodeprep.model.bios import BiosApplication
+from nodeprep.model.diagnosis import Diagnosis
 from nodeprep.model.facts import NodeFacts
 from nodeprep.model.golden import Standing
 from nodeprep.model.plan import Plan
@@ -27,6 +28,15 @@ class FactsList:
     run: Run
     hosts: Mapping[str, NodeFacts]
     schema: Literal["nodeprep.facts_list/1"] = field(default="nodeprep.facts_list/1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiagnosisList:
+    """`diagnose --host` of several hosts."""
+
+    run: Run
+    hosts: Mapping[str, Diagnosis]
+    schema: Literal["nodeprep.diagnosis_list/1"] = field(default="nodeprep.diagnosis_list/1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

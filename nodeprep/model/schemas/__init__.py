@@ -19,7 +19,9 @@ from nodeprep.model.bios_restore import RestorePoint
 from nodeprep.model.bmc import BmcSensors
 from nodeprep.model.certificate import Certificate
 from nodeprep.model.codec import json_schema
+from nodeprep.model.diagnosis import Diagnosis
 from nodeprep.model.envelope import SignedEnvelope
+from nodeprep.model.explanation import Explanation
 from nodeprep.model.facts import NodeFacts
 from nodeprep.model.plan import Plan
 from nodeprep.model.policy import Policy
@@ -76,6 +78,9 @@ DOCUMENTS: Mapping[str, Document] = MappingProxyType(
         "nodeprep.created/1": Document(outputs.Created),
         "nodeprep.demo/1": Document(outputs.DemoResult),
         "nodeprep.report/1": Document(outputs.ReportWritten),
+        "nodeprep.diagnosis/1": Document(Diagnosis),
+        "nodeprep.diagnosis_list/1": Document(outputs.DiagnosisList),
+        "nodeprep.explanation/1": Document(Explanation),
         "nodeprep.sim_bmc/1": Document(outputs.ReadyBmcs),
         "nodeprep.error/1": Document(outputs.ErrorDocument),
     }

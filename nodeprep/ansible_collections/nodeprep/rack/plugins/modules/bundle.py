@@ -9,8 +9,8 @@ module: bundle
 short_description: Pack the evidence of a node into one archive, bounded in time and size
 version_added: "0.1.0"
 description:
-  - Packs facts, the kernel log from a cursor on, the results of a probe, C(nvidia-smi -q) and a report of
-    C(nvidia-bug-report.sh) into a tar.gz on the node.
+  - Packs facts, the kernel log from a cursor on, the results of a probe, C(nvidia-smi -q), for a diagnosis also
+    the journal and C(lspci -vvv), and a report of C(nvidia-bug-report.sh) into a tar.gz on the node.
   - A part that is missing, too large or too slow is named in the archive's C(MANIFEST.json) with the reason.
     The module fails only when the archive itself cannot be written.
   - The kernel log is read and never cleared.
@@ -39,6 +39,12 @@ options:
     description: Run C(nvidia-bug-report.sh), which takes up to a minute or two on a machine with eight GPUs.
     type: bool
     default: true
+  logs:
+    description:
+      - Pack the kernel's part of the journal since the last boot, and C(lspci -vvv), for a diagnosis.
+      - The journal may hold what the ring buffer has already lost, and the other way round.
+    type: bool
+    default: false
   deadline_s:
     description: Seconds for all programs together; one that is still running then is killed.
     type: float
@@ -94,6 +100,16 @@ from ..module_utils.node import boot, kernel_log, paths
 from ..module_utils.packing import Bundle, results
 
 
+# A moment of the ring buffer and of the journal differ by what either has lost, so both are packed.
+_LOG_PROGRAMS = (
+    (
+        ["journalctl", "-k", "-b", "0", "-o", "short-iso-precise", "--utc", "--no-pager", "-q"],
+        "journal-kernel.txt",
+    ),
+    (["lspci", "-D", "-nn", "-vvv"], "lspci-vvv.txt"),
+)
+
+
 def main() -> None:
     """Runs the module."""
     module = AnsibleModule(
@@ -104,6 +120,7 @@ def main() -> None:
             "since": {"type": "dict"},
             "job_dir": {"type": "path"},
             "bug_report": {"type": "bool", "default": True},
+            "logs": {"type": "bool", "default": False},
             "deadline_s": {"type": "float", "default": 120.0},
             "max_bytes": {"type": "int", "default": 64 * 1024 * 1024},
         },
@@ -185,6 +202,9 @@ def _add_programs(bundle, given):
         _add_program(
             bundle, given["root"], end, ["nvidia-smi", "-q"], os.path.join(folder, "nvidia-smi-q.txt")
         )
+        if given["logs"]:
+            for command, name in _LOG_PROGRAMS:
+                _add_program(bundle, given["root"], end, command, os.path.join(folder, name))
         # The script adds .gz to the name by itself.
         report = os.path.join(folder, "nvidia-bug-report.log")
         command = ["nvidia-bug-report.sh", "--safe-mode", "--output-file", report]
@@ -204,7 +224,7 @@ def _add_program(bundle, root, end, command, result):
         bundle.miss(name, "%s is not installed" % command[0])
         return
     # The report's own output says what it did; it is not the result.
-    output = result if command[0] == "nvidia-smi" else os.devnull
+    output = os.devnull if command[0] == "nvidia-bug-report.sh" else result
     with open(output, "wb") as file:
         problem = bounded.run([path, *command[1:]], max(1.0, end - time.monotonic()), file)
     said = "%s: %s" % (command[0], problem) if problem else ""

@@ -1,0 +1,53 @@
+"""What is known of codes, as data with a source for each entry; see the YAML files beside this one."""
+
+from nodeprep.diagnose.catalog.entries import (
+    AerEntry,
+    CudaEntry,
+    Nvlink5Rule,
+    RecoveryEntry,
+    SxidEntry,
+    XidEntry,
+)
+from nodeprep.diagnose.catalog.lookup import (
+    aer,
+    aer_bits,
+    all_aer,
+    all_cuda,
+    all_recovery,
+    all_sxid,
+    all_xid,
+    cuda,
+    cuda_by_id,
+    nvlink5,
+    nvlink5_rules,
+    recovery,
+    sources,
+    step,
+    sxid,
+    xid,
+)
+
+__all__ = [
+    "AerEntry",
+    "CudaEntry",
+    "Nvlink5Rule",
+    "RecoveryEntry",
+    "SxidEntry",
+    "XidEntry",
+    "aer",
+    "aer_bits",
+    "all_aer",
+    "all_cuda",
+    "all_recovery",
+    "all_sxid",
+    "all_xid",
+    "cuda",
+    "cuda_by_id",
+    "nvlink5",
+    "nvlink5_rules",
+    "recovery",
+    "sources",
+    "step",
+    "sxid",
+    "xid",
+]

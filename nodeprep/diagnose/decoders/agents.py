@@ -1,0 +1,80 @@
+"""What health agents say of GPUs: device plugin, DCGM, exporters."""
+
+from __future__ import annotations
+
+import re
+
+from nodeprep.diagnose.decoder import Decoder
+from nodeprep.diagnose.decoders._each import each
+from nodeprep.diagnose.device import address
+from nodeprep.diagnose.event import Event
+from nodeprep.diagnose.line import Line
+
+_PLUGIN = re.compile(r"XidCriticalError: Xid=(?P<code>\d+) on Device=(?P<uuid>[\w-]+)")
+_EVENT_TYPE = re.compile(r"\{EventType:(?P<type>\d+) EventData:(?P<data>\d+)")
+_UNHEALTHY = re.compile(r"device marked unhealthy: (?P<uuid>[\w-]+)")
+_COUNTER = re.compile(
+    r"^(?P<name>\w*xid_errors?\w*)\{(?P<labels>[^}]*)\} (?P<value>[\d.e+]+)\s*$", re.IGNORECASE
+)
+_DCGM = re.compile(r"^(?P<name>DCGM_FI_DEV_\w+)\{(?P<labels>[^}]*)\} (?P<value>[\d.e+-]+)")
+_LABEL = re.compile(r'(\w+)="([^"]*)"')
+_DCGM_HEALTH = re.compile(r"\|\s*(?:->)?\s*(?P<test>[A-Z][\w /]+?)\s*\|\s*Fail\b")
+# Source: NVML event types, nvmlEventTypeDoubleBitEccError.
+_DOUBLE_BIT = 2
+# Source: NVIDIA/k8s-device-plugin#259: the code of an error that is no Xid.
+_NO_XID = 999
+# Source: DCGM 4.6 field names; the value that says "all well" is 0 for each.
+_DCGM_KINDS = {
+    "DCGM_FI_DEV_ROW_REMAP_FAILURE": "smi.remap_failure",
+    "DCGM_FI_DEV_ROW_REMAP_PENDING": "smi.remap_pending",
+    "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL": "smi.ecc_uncorrected",
+}
+
+
+def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
+    text = line.text
+    if match := _PLUGIN.search(text):
+        code = int(match["code"])
+        data = {"code": code, "uuid": match["uuid"], "agent": "device plugin"}
+        kind = "nvml.unknown_event" if code == _NO_XID else f"xid.{code}"
+        return Event(kind=kind, lines=(line,), data=data)
+    if match := _EVENT_TYPE.search(text):
+        kind = "agent.ecc_double_bit" if int(match["type"]) == _DOUBLE_BIT else "agent.other_event"
+        return Event(kind=kind, lines=(line,), data={"event_type": int(match["type"])})
+    if match := _UNHEALTHY.search(text):
+        return Event(kind="agent.unhealthy", lines=(line,), data={"uuid": match["uuid"]})
+    if match := _DCGM.match(text):
+        return _dcgm(line, match)
+    if match := _COUNTER.match(text):
+        labels = dict(_LABEL.findall(match["labels"]))
+        code = labels.get("err_code") or labels.get("xid") or ""
+        count = int(float(match["value"]))
+        if code.isdigit() and count:
+            data = {"code": int(code), "node": labels.get("node", "")}
+            return Event(kind="agent.xid_count", lines=(line,), data=data, count=count)
+    elif "|" in text and (match := _DCGM_HEALTH.search(text)):
+        return Event(kind="agent.diag_failed", lines=(line,), data={"test": match["test"].strip()})
+    return None
+
+
+def _dcgm(line: Line, match: re.Match[str]) -> Event | None:
+    value = int(float(match["value"]))
+    labels = dict(_LABEL.findall(match["labels"]))
+    device = address(labels.get("pci_bus_id", ""))
+    if not value:
+        return None
+    data = {"uuid": labels.get("UUID", ""), "value": value, "agent": "DCGM"}
+    if match["name"] == "DCGM_FI_DEV_XID_ERRORS":
+        return Event(kind=f"xid.{value}", lines=(line,), device=device, data={**data, "code": value})
+    if kind := _DCGM_KINDS.get(match["name"]):
+        return Event(kind=kind, lines=(line,), device=device, data=data)
+    return None
+
+
+DECODER = Decoder(
+    id="agents",
+    needles=(b"XidCritical", b"EventType:", b"marked unhealthy", b"xid_error", b"DCGM_FI_DEV_", b"| Fail"),
+    decode=each(
+        ("XidCritical", "EventType:", "marked unhealthy", "xid_error", "DCGM_FI_DEV_", "| Fail"), _parse
+    ),
+)

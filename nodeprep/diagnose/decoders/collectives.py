@@ -1,0 +1,63 @@
+"""What collective libraries and inference engines say when a rank is gone: mostly a symptom of something else."""
+
+from __future__ import annotations
+
+import re
+
+from nodeprep.diagnose.decoder import Decoder
+from nodeprep.diagnose.decoders._each import each
+from nodeprep.diagnose.event import Event
+from nodeprep.diagnose.line import Line
+
+_TIMEOUT = re.compile(
+    r"Watchdog caught collective operation timeout|ProcessGroupNCCL.*(?:timed out|timeout)|"
+    r"NCCL.{0,60}(?:timed out|timeout)|RPC call to \w+ timed out|No available shared memory broadcast block|"
+    r"EngineCore encountered a fatal error|Engine process failed|EngineDeadError"
+)
+_REMOTE = re.compile(
+    r"remote process exited|ncclRemoteError|Connection (?:closed|reset) by (?:remote )?peer.*NCCL|"
+    r"NCCL.*Connection (?:closed|reset)"
+)
+_SHM = re.compile(
+    r"(?:Error while (?:creating|attaching)|failed to open).*shared memory|/dev/shm.*No space left",
+    re.IGNORECASE,
+)
+_IB = re.compile(r"NCCL WARN.*(?:NET/IB|ibv_|IBV_WC|Got completion from peer)")
+_SYSTEM = re.compile(
+    r"unhandled system error|ncclSystemError|ncclInternalError|internal error - please report"
+)
+
+
+def _parse(line: Line) -> Event | None:
+    for kind, pattern in (
+        ("nccl.shared_memory", _SHM),
+        ("nccl.network", _IB),
+        ("nccl.remote_gone", _REMOTE),
+        ("nccl.timeout", _TIMEOUT),
+        ("nccl.system_error", _SYSTEM),
+    ):
+        if pattern.search(line.text):
+            return Event(kind=kind, lines=(line,))
+    return None
+
+
+_WORDS = ("NCCL", "nccl", "RPC call to", "broadcast block", "EngineCore", "EngineDead", "Engine process",
+          "shared memory", "/dev/shm", "system error", "remote process exited")  # fmt: skip
+
+DECODER = Decoder(
+    id="collectives",
+    needles=(
+        b"NCCL",
+        b"nccl",
+        b"RPC call to",
+        b"broadcast block",
+        b"EngineCore",
+        b"EngineDead",
+        b"Engine process",
+        b"shared memory",
+        b"/dev/shm",
+        b"system error",
+        b"remote process exited",
+    ),  # fmt: skip
+    decode=each(_WORDS, _parse),
+)

@@ -1,0 +1,110 @@
+"""How the driver's module came up: its version, who refused it, who holds its GPU."""
+
+from __future__ import annotations
+
+import re
+
+from nodeprep.diagnose.decoder import Decoder
+from nodeprep.diagnose.decoders._each import each
+from nodeprep.diagnose.device import ADDRESS, address
+from nodeprep.diagnose.event import Event
+from nodeprep.diagnose.line import Line
+
+_LOADED = re.compile(
+    r"(?:NVRM: loading |NVRM version: )?NVIDIA UNIX (?P<open>Open )?(?:\w+ )?Kernel Module\s+(?:for \w+\s+)?"
+    r"(?P<version>\d+(?:\.\d+)+)"
+)
+_API = re.compile(
+    r"NVRM: API mismatch: the client (?:has|'.*?' \(pid \d+\)\s*has) the version (?P<client>[\d.]+)"
+    r"(?:.*?kernel module has the version (?P<module>[\d.]+))?"
+)
+_API_BEGINS = re.compile(r"NVRM: API mismatch")
+_MISMATCH = re.compile(r"Driver/library version mismatch")
+_NO_DRIVER = re.compile(
+    r"couldn'?t communicate with the NVIDIA driver|nvidia\.ko.* not found|"
+    r"FATAL: Module nvidia not found|Driver Not Loaded",
+    re.IGNORECASE,
+)
+_NOUVEAU = re.compile(
+    rf"nouveau (?P<device>{ADDRESS}): |NVRM: .*\bnouveau\b|nouveau kernel driver.*(?:conflict|in use)"
+)
+_CONFLICT = re.compile(
+    r"NVRM: .*(?:nouveau, rivafb|obtained ownership|No NVIDIA devices probed)|"
+    r"nouveau.{0,60}(?:currently in use|conflict)"
+)
+_KEY = re.compile(
+    r"Key was rejected by service|Loading of (?:unsigned )?module with unavailable key is rejected|"
+    r"Loading of unsigned module is rejected|Required key not available|"
+    r"PKCS#7 signature not signed with a trusted key"
+)
+_HARMLESS = re.compile(
+    r"nvidia[-_\w]*: module verification failed: signature and/or required key missing|"
+    r"nvidia[-_\w]*: loading out-of-tree module taints kernel|module license 'NVIDIA' taints kernel"
+)
+_VERMAGIC = re.compile(r"nvidia[-_\w]*: (?:version magic|disagrees about version of symbol|Unknown symbol)")
+_UNSUPPORTED = re.compile(
+    rf"NVRM: The NVIDIA(?: GPU)? (?P<device>{ADDRESS})|NVRM: installed in this system (?P<why>is not supported by|"
+    r"requires use of the NVIDIA open|is$)|NVRM: nvidia\.ko because it does not include"
+)
+_DKMS = re.compile(
+    r"^nvidia(?:-\w+)*[/, ]+(?P<version>[\d.]+)(?P<suffix>-?[A-Za-z][\w.+~-]*)?, .*: (?:installed|built|added)"
+)
+
+
+def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
+    text = line.text
+    if loaded := _LOADED.search(text):
+        data = {"version": loaded["version"], "open": bool(loaded["open"])}
+        return Event(kind="driver.loaded", lines=(line,), data=data)
+    if api := _API.search(text):
+        data = {"client": api["client"], "module": api["module"] or ""}
+        return Event(kind="driver.api_mismatch", lines=(line,), data=data)
+    if _API_BEGINS.search(text):
+        return Event(kind="driver.api_mismatch", lines=(line,))
+    if _MISMATCH.search(text):
+        return Event(kind="driver.version_mismatch", lines=(line,))
+    if _NO_DRIVER.search(text):
+        return Event(kind="driver.not_loaded", lines=(line,))
+    if _KEY.search(text):
+        return Event(kind="driver.key_rejected", lines=(line,))
+    if _HARMLESS.search(text):
+        return None
+    if _VERMAGIC.search(text):
+        return Event(kind="driver.wrong_kernel", lines=(line,))
+    if _CONFLICT.search(text):
+        return Event(kind="driver.nouveau_conflict", lines=(line,))
+    if nouveau := _NOUVEAU.search(text):
+        return Event(kind="driver.nouveau", lines=(line,), device=address(nouveau["device"] or ""))
+    if (unsupported := _UNSUPPORTED.search(text)) and unsupported["why"]:
+        kind = "driver.needs_open_module" if "requires" in unsupported["why"] else "driver.gpu_unsupported"
+        return Event(kind=kind, lines=(line,))
+    if (dkms := _DKMS.search(text)) and dkms["suffix"]:
+        data = {"version": dkms["version"] + dkms["suffix"]}
+        return Event(kind="driver.modified", lines=(line,), data=data)
+    return None
+
+
+_WORDS = (
+    "NVRM", "NVIDIA UNIX", "version mismatch", "NVIDIA driver", "nouveau", "rejected", "Required key",
+    "PKCS#7", "nvidia: ", "nvidia/", "nvidia, ", "nvidia.ko", "Module nvidia",
+)  # fmt: skip
+
+DECODER = Decoder(
+    id="driver_load",
+    needles=(
+        b"NVRM",
+        b"NVIDIA UNIX",
+        b"version mismatch",
+        b"NVIDIA driver",
+        b"nouveau",
+        b"is rejected", b"was rejected",
+        b"Required key",
+        b"PKCS#7",
+        b"nvidia: ",
+        b"nvidia/",
+        b"nvidia, ",
+        b"nvidia.ko",
+        b"Module nvidia",
+    ),  # fmt: skip
+    decode=each(_WORDS, _parse),
+)

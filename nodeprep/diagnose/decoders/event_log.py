@@ -1,0 +1,34 @@
+"""The BMC's event log, as ipmitool prints it: what hardware says of power, heat and buses."""
+
+from __future__ import annotations
+
+import re
+
+from nodeprep.diagnose.decoder import Decoder
+from nodeprep.diagnose.decoders._each import each
+from nodeprep.diagnose.event import Event
+from nodeprep.diagnose.line import Line
+
+_KINDS = (
+    ("sel.pcie_fatal", re.compile(r"Critical Interrupt.*(?:Bus Fatal Error|PCI SERR|Fatal NMI|Bus Uncorrectable)", re.IGNORECASE)),
+    ("sel.pcie_error", re.compile(r"Critical Interrupt.*(?:PCI PERR|Bus Correctable|Bus Degraded|PCI)", re.IGNORECASE)),
+    ("sel.power_supply", re.compile(r"Power Supply.*(?:Failure detected|Predictive failure|AC lost|input lost|Failure)", re.IGNORECASE)),
+    ("sel.power_redundancy", re.compile(r"Power (?:Unit|Supply).*(?:Redundancy (?:Lost|Degraded)|Non-Redundant)", re.IGNORECASE)),
+    ("sel.memory_uncorrected", re.compile(r"Memory.*Uncorrectable (?:ECC|memory error)", re.IGNORECASE)),
+    ("sel.memory_corrected", re.compile(r"Memory.*(?:Correctable ECC|logging limit reached)", re.IGNORECASE)),
+    ("sel.temperature", re.compile(r"Temperature.*(?:Upper (?:Critical|Non-recoverable)|Over.?temperature)", re.IGNORECASE)),
+    ("sel.processor", re.compile(r"Processor.*(?:IERR|Uncorrectable machine check|CATERR|Thermal Trip)", re.IGNORECASE)),
+    ("sel.fan", re.compile(r"Fan.*(?:Lower (?:Critical|Non-recoverable)|Redundancy Lost|Failure)", re.IGNORECASE)),
+)  # fmt: skip
+_CLEARED = re.compile(r"\bDeasserted\b|\bDeassertion\b", re.IGNORECASE)
+
+
+def _parse(line: Line) -> Event | None:
+    if "|" not in line.text or _CLEARED.search(line.text):
+        return None
+    return next(
+        (Event(kind=kind, lines=(line,)) for kind, pattern in _KINDS if pattern.search(line.text)), None
+    )
+
+
+DECODER = Decoder(id="event_log", needles=(b"sserted",), decode=each(("sserted",), _parse))

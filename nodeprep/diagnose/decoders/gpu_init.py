@@ -1,0 +1,70 @@
+"""GPUs that the driver could not bring up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from nodeprep.diagnose.decoder import Decoder
+from nodeprep.diagnose.device import ADDRESS, address
+from nodeprep.diagnose.event import Event
+from nodeprep.diagnose.line import Line
+
+_RM_INIT = re.compile(
+    rf"NVRM: GPU (?P<device>{ADDRESS}): RmInitAdapter failed!(?: \((?P<status>[0-9a-fA-Fx:]+)\))?"
+)
+_MINOR = re.compile(rf"NVRM: GPU (?P<device>{ADDRESS}): rm_init_adapter failed")
+_PROBE = re.compile(r"NVRM: The NVIDIA probe routine failed for (?P<count>\d+) device")
+_NOT_PROBED = re.compile(r"NVRM: The NVIDIA probe routine was not called for (?P<count>\d+) device")
+_BAR = re.compile(r"NVRM: BAR(?P<bar>\d) is 0M @ 0x0 \(PCI:(?P<device>[0-9a-fA-F:.]+)\)")
+_BAR_INVALID = re.compile(r"NVRM: This PCI I/O region assigned to your NVIDIA device is invalid")
+_NO_GPU = re.compile(r"NVRM: No NVIDIA (?:GPU|graphics adapter) (?:found|probed)", re.IGNORECASE)
+_BOOT = re.compile(
+    r"NVRM: .*(?:GFW_BOOT|GFW boot|osInitNvMapping|Cannot attach gpu|cannot bootstrap riscv/gsp|"
+    r"Cannot initialize GSP firmware|failed to execute FWSEC|Booter failed)"
+)
+_POWER = re.compile(r"NVRM: GPU does not have the necessary power cables connected")
+
+
+def decode(lines: Iterable[Line]) -> Iterator[Event]:
+    """Events `gpu.init_failed`, `gpu.probe_failed`, `gpu.not_probed`, `gpu.bar_missing`, `gpu.boot_failed`."""
+    invalid: Line | None = None
+    for line in lines:
+        text = line.text
+        if "NVRM" not in text:
+            continue
+        if match := _RM_INIT.search(text):
+            yield Event(
+                kind="gpu.init_failed",
+                lines=(line,),
+                device=address(match["device"]),
+                data={"status": match["status"] or ""},
+            )
+        elif match := _MINOR.search(text):
+            yield Event(kind="gpu.init_failed_noted", lines=(line,), device=address(match["device"]))
+        elif match := _PROBE.search(text):
+            yield Event(kind="gpu.probe_failed", lines=(line,), data={"devices": int(match["count"])})
+        elif match := _NOT_PROBED.search(text):
+            yield Event(kind="gpu.not_probed", lines=(line,), data={"devices": int(match["count"])})
+        elif _BAR_INVALID.search(text):
+            invalid = line
+        elif match := _BAR.search(text):
+            lines_ = (invalid, line) if invalid and line.number - invalid.number <= 2 else (line,)
+            yield Event(
+                kind="gpu.bar_missing",
+                lines=lines_,
+                device=address(match["device"]),
+                data={"bar": int(match["bar"])},
+            )
+            invalid = None
+        elif _POWER.search(text):
+            yield Event(kind="gpu.power_cable_missing", lines=(line,))
+        elif _NO_GPU.search(text):
+            yield Event(kind="gpu.none_found", lines=(line,))
+        elif _BOOT.search(text):
+            yield Event(kind="gpu.boot_failed", lines=(line,))
+    if invalid:
+        yield Event(kind="gpu.bar_missing", lines=(invalid,))
+
+
+DECODER = Decoder(id="gpu_init", needles=(b"NVRM",), decode=decode)

@@ -1,0 +1,71 @@
+"""What went wrong on the host around the GPUs: memory, tasks that hang, CPUs that did not start."""
+
+from __future__ import annotations
+
+import re
+
+from nodeprep.diagnose.decoder import Decoder
+from nodeprep.diagnose.decoders._each import each
+from nodeprep.diagnose.event import Event
+from nodeprep.diagnose.line import Line
+
+_OOM = re.compile(
+    r"(?P<scope>Out of memory|Memory cgroup out of memory): Kill(?:ed)? process (?P<pid>\d+) \((?P<name>[^)]*)\)"
+)
+_HUNG = re.compile(r"INFO: task (?P<name>.+?):(?P<pid>\d+) blocked for more than (?P<seconds>\d+) seconds")
+_LOCKUP = re.compile(
+    r"watchdog: BUG: soft lockup - CPU#(?P<cpu>\d+) stuck for (?P<seconds>\d+)s! \[(?P<name>.+?):\d+\]"
+)
+_APIC = re.compile(r"CPU ?(?P<cpu>\d+) has invalid APIC ID (?P<apic>[0-9a-fA-F]+)")
+_X2APIC = re.compile(
+    r"x2apic: IRQ remapping doesn't support X2APIC mode|x2apic disabled|IRQ remapping.*x2apic.*disabled"
+)
+_CPUS = re.compile(r"smp: Brought up (?P<nodes>\d+) nodes?, (?P<cpus>\d+) CPUs")
+_THREADS = re.compile(r"^\s*Thread Count: (?P<threads>\d+)\s*$")
+
+
+def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
+    text = line.text
+    if match := _OOM.search(text):
+        data = {"process": match["name"], "pid": int(match["pid"]), "cgroup": "cgroup" in match["scope"]}
+        return Event(kind="host.out_of_memory", lines=(line,), data=data)
+    if match := _HUNG.search(text):
+        data = {"process": match["name"], "seconds": int(match["seconds"])}
+        return Event(kind="host.task_hung", lines=(line,), data=data)
+    if match := _LOCKUP.search(text):
+        data = {"process": match["name"], "seconds": int(match["seconds"])}
+        return Event(kind="host.soft_lockup", lines=(line,), data=data)
+    if match := _APIC.search(text):
+        return Event(kind="cpu.not_started", lines=(line,), data={"cpu": int(match["cpu"])})
+    if _X2APIC.search(text):
+        return Event(kind="cpu.x2apic_off", lines=(line,))
+    if match := _CPUS.search(text):
+        return Event(kind="cpu.count", lines=(line,), data={"cpus": int(match["cpus"])})
+    if match := _THREADS.search(text):
+        return Event(kind="cpu.socket_threads", lines=(line,), data={"threads": int(match["threads"])})
+    return None
+
+
+_WORDS = (
+    "ut of memory: Kill",
+    "blocked for more than",
+    "soft lockup",
+    "APIC",
+    "x2apic",
+    "Brought up",
+    "Thread Count",
+)
+
+DECODER = Decoder(
+    id="host",
+    needles=(
+        b"ut of memory: Kill",
+        b"blocked for more than",
+        b"soft lockup",
+        b"invalid APIC",
+        b"x2apic",
+        b"Brought up",
+        b"Thread Count",
+    ),  # fmt: skip
+    decode=each(_WORDS, _parse),
+)

@@ -1,0 +1,91 @@
+"""Links that went away, trained anew, or are narrower than they could be."""
+
+from __future__ import annotations
+
+import re
+
+from nodeprep.diagnose.decoder import Decoder
+from nodeprep.diagnose.decoders._each import each
+from nodeprep.diagnose.device import ADDRESS, address
+from nodeprep.diagnose.event import Event
+from nodeprep.diagnose.line import Line
+
+_DPC = re.compile(
+    rf"(?P<device>{ADDRESS})(?::pcie\d+)?: DPC:? ?(?:containment event, status:(?P<status>0x[0-9a-fA-F]+)|"
+    r"unmasked uncorrectable error detected|(?P<rp>RP PIO)|(?P<recovered>.*recover\w* success\w*)|"
+    r"ERR_(?:FATAL|NONFATAL) detected)"
+)
+_HOTPLUG = re.compile(
+    rf"(?P<device>{ADDRESS})(?::pcie\d+)?: (?:pciehp: )?Slot\((?P<slot>[^)]{{1,40}})\): "
+    r"(?P<what>Link Down(?!/Up ignored)|Card not present|Link Down/Up ignored)"
+)
+_RETRAIN = re.compile(
+    rf"(?P<device>{ADDRESS}): (?P<what>broken device, retraining|retraining failed|removing 2\.5GT/s downstream)"
+)
+_BANDWIDTH = re.compile(
+    rf"(?P<device>{ADDRESS}): (?P<have>[\d.]+) Gb/s available PCIe bandwidth, limited by (?P<speed>[\d.]+) ?GT/s "
+    rf"PCIe x(?P<lanes>\d+) link at (?P<limiter>{ADDRESS}) \(capable of (?P<could>[\d.]+) Gb/s with "
+    r"(?P<could_speed>[\d.]+) ?GT/s PCIe x(?P<could_lanes>\d+)"
+)
+_DEVICE_ID = re.compile(
+    rf"pci (?P<device>{ADDRESS}): \[(?P<vendor>[0-9a-fA-F]{{4}}):(?P<id>[0-9a-fA-F]{{4}})\] type"
+)
+
+
+_BRIDGE = re.compile(
+    rf"(?P<device>{ADDRESS}): (?:\[[0-9a-fA-F:]+\] .*)?PCI bridge to \[bus (?P<first>[0-9a-fA-F]{{2}})(?:-(?P<last>[0-9a-fA-F]{{2}}))?\]"
+)
+
+
+def _parse(line: Line) -> Event | None:
+    text = line.text
+    if match := _BANDWIDTH.search(text):
+        data = {
+            "have_gbit_s": float(match["have"]),
+            "could_gbit_s": float(match["could"]),
+            "speed_gt_s": float(match["speed"]),
+            "lanes": int(match["lanes"]),
+            "could_speed_gt_s": float(match["could_speed"]),
+            "could_lanes": int(match["could_lanes"]),
+            "limiter": address(match["limiter"]),
+        }
+        return Event(kind="link.bandwidth_limited", lines=(line,), device=address(match["device"]), data=data)
+    if match := _DPC.search(text):
+        kind = "dpc.recovered" if match["recovered"] else "dpc.containment"
+        return Event(kind=kind, lines=(line,), device=address(match["device"]))
+    if match := _HOTPLUG.search(text):
+        kind = {
+            "Link Down": "pciehp.link_down",
+            "Card not present": "pciehp.card_not_present",
+            "Link Down/Up ignored": "pciehp.link_flap_ignored",
+        }[match["what"]]
+        return Event(kind=kind, lines=(line,), device=address(match["device"]), data={"slot": match["slot"]})
+    if match := _RETRAIN.search(text):
+        kind = {"b": "link.retrained_at_gen1", "r": "link.retrain_failed"}[match["what"][0]]
+        if match["what"].startswith("removing"):
+            kind = "link.restriction_removed"
+        return Event(kind=kind, lines=(line,), device=address(match["device"]))
+    if match := _BRIDGE.search(text):
+        first = int(match["first"], 16)
+        data = {"first_bus": first, "last_bus": int(match["last"], 16) if match["last"] else first}
+        return Event(kind="pci.bridge", lines=(line,), device=address(match["device"]), data=data)
+    if (match := _DEVICE_ID.search(text)) and match["vendor"].lower() == "10de":
+        data = {"vendor": "10de", "id": match["id"].lower()}
+        return Event(kind="pci.device", lines=(line,), device=address(match["device"]), data=data)
+    return None
+
+
+DECODER = Decoder(
+    id="pcie_link",
+    needles=(
+        b"DPC",
+        b"Slot(",
+        b"retraining",
+        b"2.5GT/s downstream",
+        b"available PCIe bandwidth",
+        b": [10de:", b"PCI bridge to [bus",
+    ),
+    decode=each(
+        ("DPC", "Slot(", "retraining", "2.5GT/s downstream", "available PCIe bandwidth", ": [10de:", "PCI bridge to [bus"), _parse
+    ),
+)

@@ -1,0 +1,33 @@
+"""`ipmitool sel list` and `sel elist`, and pyghmi's event log: one event a line.
+
+`  1 | 09/08/2026 | 14:02:11 | Power Supply #0x74 | Failure detected | Asserted`. The clock is the BMC's; it
+may run in another zone than the host's, or be wrong. Events before the BMC knew the time are "Pre-Init".
+"""
+
+from __future__ import annotations
+
+import re
+
+from nodeprep.diagnose.reader import Parsed
+from nodeprep.diagnose.readers._log import log_reader
+from nodeprep.diagnose.readers._time import CLOCK, iso, make
+
+_CLOCK_NOTE = "its times are of the BMC's clock; read as UTC"
+_PATTERN = (
+    r"\s{0,8}(?:(?P<number>[0-9a-f]{1,5}) ?\| ?(?:(?:(?P<month>\d{2})/(?P<day>\d{2})/(?P<year>\d{2}|\d{4})|Pre-Init ?) ?\| ?"
+    rf"(?P<clock>{CLOCK}|[\d:]{{1,12}})(?: (?P<zone>[A-Z]{{3,4}}))?) ?\| ?(?P<text>[^|]{{1,100}}\|.*)|"
+    rf"(?P<iso>\d{{4}}-\d{{2}}-\d{{2}}[T ]{CLOCK}) ?\| ?(?P<text2>[^|]{{1,100}}\|.*))"
+)
+
+
+def _build(match: re.Match[str]) -> Parsed:
+    if match["iso"]:
+        return Parsed(text=match["text2"], time=iso(match["iso"])[0], kernel=False, note=_CLOCK_NOTE)
+    time = None
+    if match["year"] and len(match["clock"]) == len("00:00:00"):
+        year = int(match["year"]) + (2000 if len(match["year"]) == 2 else 0)
+        time = make(year, int(match["month"]), int(match["day"]), match["clock"])
+    return Parsed(text=match["text"], time=time, kernel=False, note=_CLOCK_NOTE)
+
+
+READER = log_reader("ipmi_sel", _PATTERN, _build)

@@ -1,0 +1,41 @@
+"""What programs and agents say once a GPU has a fault: no news of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from nodeprep.diagnose import catalog
+from nodeprep.diagnose.event import Event
+from nodeprep.diagnose.evidence import Evidence
+
+# Source: XID catalogue, combination rules: a program notices within its own timeouts, collective ones 30 min.
+_WINDOW_S = 3600.0
+# Clocks of one host stamp one moment differently: journal, agents, applications.
+_SLACK_S = 5.0
+_ALWAYS = ("nccl.", "host.task_hung", "host.soft_lockup", "agent.unhealthy", "agent.other_event", "nvml.hang")
+_OF_A_DEAD_GPU = ("cuda.unknown", "cuda.no_device", "cuda.not_initialized", "cuda.launch_failed",
+                  "cuda.devices_unavailable", "nvml.no_devices", "smi.err_cell")  # fmt: skip
+
+
+def symptoms(
+    evidence: Evidence, host: str, cause: Event, xids: Collection[int], *, gpu_dead: bool = False
+) -> list[Event]:
+    """Events on a host that a fault explains.
+
+    Args:
+        cause: The fault; what comes before it is no symptom of it.
+        xids: Codes of the fault, to find the CUDA errors that go with them.
+        gpu_dead: The GPU answers nothing any more.
+    """
+    cuda = tuple(f"cuda.{entry.id}" for entry in catalog.all_cuda().values() if set(entry.xids) & set(xids))
+    wanted = (*_ALWAYS, *cuda, *(_OF_A_DEAD_GPU if gpu_dead else ()))
+    return [event for event in evidence.open(*wanted, host=host) if follows(evidence, cause, event)]
+
+
+def follows(evidence: Evidence, cause: Event, event: Event, window_s: float = _WINDOW_S) -> bool:
+    """Whether an event may be a consequence by its time; one without a time may."""
+    apart = evidence.clock.seconds(cause, event)
+    if apart is not None:
+        return -_SLACK_S <= apart <= window_s
+    one, other = cause.lines[0], event.lines[0]
+    return one.source != other.source or other.number >= one.number

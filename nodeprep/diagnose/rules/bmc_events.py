@@ -1,0 +1,57 @@
+"""What the BMC's event log says when no GPU was lost over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from nodeprep.diagnose.evidence import Evidence
+from nodeprep.diagnose.rule import Finding, Rule
+from nodeprep.diagnose.rules._words import times, total
+from nodeprep.model.diagnosis import Action, Layer, Severity
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What an entry of the event log means for the node."""
+
+    summary: str
+    layer: Layer
+    severity: Severity
+    action: Action
+    then: tuple[str, ...]
+
+
+_MEANINGS = {
+    "sel.pcie_fatal": _Said("the BMC logged a fatal error of a PCI bus", "firmware_pcie", "critical", "drain",
+                            ("inspect_hardware", "read_kernel_log")),
+    "sel.pcie_error": _Said("the BMC logged an error of a PCI bus", "firmware_pcie", "warning", "observe",
+                            ("read_aer_counters", "inspect_hardware")),
+    "sel.power_supply": _Said("a power supply failed", "host", "error", "replace_part", ("check_power_supply",)),
+    "sel.power_redundancy": _Said("the power supplies are no longer redundant", "host", "warning", "observe",
+                                  ("check_power_supply",)),
+    "sel.temperature": _Said("a temperature passed its critical limit", "host", "error", "drain", ("check_cooling",)),
+    "sel.fan": _Said("a fan failed", "host", "error", "replace_part", ("check_cooling",)),
+}  # fmt: skip
+
+
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """One finding a host and kind of entry."""
+    for host in evidence.hosts:
+        for kind, said in _MEANINGS.items():
+            events = evidence.open(kind, host=host)
+            if events:
+                yield Finding(
+                    layer=said.layer,
+                    severity=said.severity,
+                    device=next((event.device for event in events if event.device), ""),
+                    summary=said.summary,
+                    why=f"Logged {times(total(events))} by the BMC, beside the operating system.",
+                    events=tuple(events),
+                    action=said.action,
+                    then=said.then,
+                    count=total(events),
+                )
+
+
+RULE = Rule(id="bmc_events", rank=69, explain=explain)

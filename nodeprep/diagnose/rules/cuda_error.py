@@ -1,0 +1,57 @@
+"""CUDA errors of programs without any kernel log that says more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nodeprep.diagnose import catalog
+from nodeprep.diagnose.event import Event
+from nodeprep.diagnose.evidence import Evidence
+from nodeprep.diagnose.rule import Finding, Rule
+from nodeprep.diagnose.rules._words import listed, times, total
+
+_SEVERITIES = ("info", "warning", "error", "critical")
+
+
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """One finding a host: the gravest error, since the ones after it are its consequences."""
+    for host in evidence.hosts:
+        events = evidence.open("cuda.", host=host)
+        events = [event for event in events if event.kind != "cuda.out_of_memory"]
+        while events:
+            root = max(events, key=lambda event: (_grave(event), -evidence.events.index(event)))
+            same = [event for event in events if event.kind == root.kind or _grave(event) <= _grave(root)]
+            events = [event for event in events if event not in same]
+            yield _finding(evidence, host, root, same)
+
+
+def _grave(event: Event) -> int:
+    entry = catalog.cuda(int(event.data["code"]))
+    return _SEVERITIES.index(entry.severity) if entry else 0
+
+
+def _finding(evidence: Evidence, host: str, root: Event, events: list[Event]) -> Finding:
+    entry = catalog.cuda(int(root.data["code"]))
+    if entry is None:
+        raise ValueError(f"an event of a CUDA error that the catalogue does not have: {root.kind}")
+    kernel = "Xid " + listed(entry.xids) if entry.xids else ""
+    beside = (
+        f" The kernel log of that time should show one of {kernel}; it is not here, or silent."
+        if kernel
+        else " It goes with no Xid."
+    )
+    return Finding(
+        layer=entry.layer,
+        severity=entry.severity,
+        summary=f"CUDA error {entry.code} ({entry.text}): {entry.meaning}",
+        why=f"Told {times(total(events))} by programs.{beside}",
+        events=(*events, *evidence.open("nccl.", host=host)),
+        action=entry.action,
+        then=entry.then,
+        root_event=root.kind,
+        xids=(),
+        count=total([event for event in events if event.kind == root.kind]),
+    )
+
+
+RULE = Rule(id="cuda_error", rank=74, explain=explain)

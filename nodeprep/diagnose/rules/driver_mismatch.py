@@ -1,0 +1,39 @@
+"""Kernel module and libraries of the driver are of different versions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nodeprep.diagnose.evidence import Evidence
+from nodeprep.diagnose.rule import Finding, Rule
+
+
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """One finding a host."""
+    for host in evidence.hosts:
+        events = evidence.open(
+            "driver.api_mismatch", "driver.version_mismatch", "cuda.system_driver_mismatch", host=host
+        )
+        if not events:
+            continue
+        told = next((event for event in events if event.data.get("client")), None)
+        versions = (
+            f" The client has {told.data['client']}, the module {told.data['module'] or 'another'}."
+            if told
+            else ""
+        )
+        yield Finding(
+            layer="driver",
+            severity="error",
+            summary="kernel module and user libraries of the driver have different versions",
+            why=(
+                f"The driver was replaced while its old module stayed loaded, or an old one sits in the initramfs.{versions} "
+                "The GPUs are fine; a reboot, or unloading and loading the module, makes them one again."
+            ),
+            events=tuple(events),
+            action="reboot_node",
+            then=("match_driver_and_library",),
+        )
+
+
+RULE = Rule(id="driver_mismatch", rank=50, explain=explain)

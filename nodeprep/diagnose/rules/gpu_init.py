@@ -1,0 +1,71 @@
+"""The driver could not bring a GPU up, for no reason that the log shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nodeprep.diagnose.event import Event
+from nodeprep.diagnose.evidence import Evidence
+from nodeprep.diagnose.rule import Finding, Rule
+from nodeprep.diagnose.rules._symptoms import symptoms
+from nodeprep.diagnose.rules._words import of, times
+from nodeprep.model.diagnosis import Action
+
+
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """One finding a GPU."""
+    for host in evidence.hosts:
+        groups: dict[str, list[Event]] = {}
+        for event in evidence.open("gpu.init_failed", "gpu.init_failed_noted", "xid.143", host=host):
+            groups.setdefault(event.device, []).append(event)
+        loose = evidence.open("gpu.boot_failed", "gpu.probe_failed", "gpu.power_state_stuck", host=host)
+        if not groups and any(event.kind != "gpu.power_state_stuck" for event in loose):
+            groups[""] = []
+        for device, events in groups.items():
+            yield _finding(evidence, host, device, events, loose)
+
+
+def _finding(evidence: Evidence, host: str, device: str, events: list[Event], loose: list[Event]) -> Finding:
+    every = sorted((*events, *loose), key=evidence.events.index)
+    stuck = [
+        event for event in loose if event.kind == "gpu.power_state_stuck" and event.device[:-2] == device[:-2]
+    ]
+    gsp = [
+        event for event in loose if event.kind == "gpu.boot_failed" and "riscv" in event.lines[0].text.lower()
+    ]
+    failed = [event for event in events if event.kind == "gpu.init_failed"]
+    status = str(failed[0].data.get("status") or "") if failed else ""
+    action: Action = "reboot_node"
+    then = (
+        "cold_power_cycle_if_reboot_fails",
+        "reseat_card_and_riser",
+        "update_driver_if_it_returns",
+        "rma_if_it_returns",
+    )
+    parts = [f"RmInitAdapter failed {times(len(failed) or 1)}{f' (status {status})' if status else ''}."]
+    if stuck:
+        parts.append("The device does not leave its sleep state, so nothing on it answers.")
+        action, then = "cold_power_cycle", ("reseat_card_and_riser", "disable_aspm", "rma_if_it_returns")
+    if gsp:
+        parts.append(
+            "The GPU's firmware processor did not boot, which mostly is driver, firmware or VBIOS not fitting."
+        )
+        then = ("update_driver_if_it_returns", *then)
+    parts.append("The log shows neither a lost link nor a missing address window as its reason.")
+    return Finding(
+        layer="driver",
+        severity="critical",
+        device=device,
+        summary=f"the driver could not initialise {of(device)}" + (f" ({status})" if status else ""),
+        why=" ".join(parts),
+        events=tuple(
+            {id(e): e for e in (*every, *symptoms(evidence, host, every[0], (143,), gpu_dead=True))}.values()
+        ),
+        action=action,
+        then=then,
+        root_event=failed[0].kind if failed else every[0].kind,
+        count=len(failed) or 1,
+    )
+
+
+RULE = Rule(id="gpu_init", rank=56, explain=explain)

@@ -1,0 +1,219 @@
+"""A GPU no longer answers over PCIe: what went before it on its link, or above all lost GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nodeprep.diagnose.device import same_slot
+from nodeprep.diagnose.event import Event
+from nodeprep.diagnose.evidence import Evidence
+from nodeprep.diagnose.rule import Finding, Rule
+from nodeprep.diagnose.rules._symptoms import follows, symptoms
+from nodeprep.diagnose.rules._words import duration, listed, of, plural, times
+from nodeprep.model.diagnosis import Layer
+
+_LOSSES = (
+    "xid.79",
+    "xid.167",
+    "gpu.fallen_off_bus",
+    "gpu.fallen_off_bus_noted",
+    "nvml.gpu_lost",
+    "nvml.no_handle",
+)
+# The link itself, then what stands above it.
+_LINK = ("aer.fatal.", "aer.nonfatal.", "aer.firmware_first.", "dpc.containment", "pciehp.link_down",
+         "pciehp.card_not_present", "ghes.pcie", "sel.pcie_fatal")  # fmt: skip
+_POWER = ("sel.power_supply", "sel.power_redundancy", "smi.power_brake", "sel.temperature", "smi.hw_thermal")
+# Source: XID catalogue, combination rules: an error on the path within 120 s before is the cause.
+_CAUSE_WINDOW_S = 120.0
+# The driver notices by a read that fails, sometimes before the port's interrupt is served.
+_SLACK_S = 2.0
+# Corrected errors that began up to an hour before are worth telling, not the cause.
+_PRECURSOR_WINDOW_S = 3600.0
+# Source: XID catalogue, combination rules: several GPUs within the same second; the driver works through them.
+_TOGETHER_S = 5.0
+_THEN = ("reboot_node", "cold_power_cycle_if_reboot_fails", "inspect_hardware", "rma_if_it_follows_the_card")
+
+
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """One finding a lost GPU, or one for those that went together."""
+    for host in evidence.hosts:
+        lost: dict[str, list[Event]] = {}
+        for event in (*evidence.open(*_LOSSES, host=host), *_all_ones(evidence, host)):
+            lost.setdefault(event.device, []).append(event)
+        _spread_unnamed(lost)
+        while lost:
+            first = min(lost, key=lambda device: evidence.events.index(lost[device][0]))
+            group = [
+                device
+                for device in lost
+                if device == first
+                or abs(evidence.clock.seconds(lost[first][0], lost[device][0]) or 1e9) <= _TOGETHER_S
+            ]
+            yield _finding(evidence, host, group, [event for device in group for event in lost.pop(device)])
+
+
+def _all_ones(evidence: Evidence, host: str) -> list[Event]:
+    """GPUs that lspci shows as "rev ff": every read of their configuration comes back as ones."""
+    listed_ = evidence.open("lspci.device", host=host)
+    return [
+        event
+        for event in listed_
+        if event.data["vendor"] == "nvidia" and "(rev ff)" in str(event.data["name"])
+    ]
+
+
+def _spread_unnamed(lost: dict[str, list[Event]]) -> None:
+    """A loss without an address is that of the only GPU that is named."""
+    named = [device for device in lost if device]
+    if "" in lost and len(named) == 1:
+        lost[named[0]].extend(lost.pop(""))
+
+
+def _finding(evidence: Evidence, host: str, devices: list[str], losses: list[Event]) -> Finding:
+    losses.sort(key=evidence.events.index)
+    loss = losses[0]
+    causes = [
+        event for event in evidence.open(*_LINK, host=host) if _may_cause(evidence, event, loss, devices)
+    ]
+    power = [event for event in evidence.open(*_POWER, host=host) if _near(evidence, event, loss)]
+    corrected = [
+        event
+        for event in evidence.open("aer.corrected.", host=host)
+        if _related(evidence, host, event, devices)
+        and evidence.clock.within(event, loss, _PRECURSOR_WINDOW_S, slack_s=_SLACK_S)
+    ]
+    after = [
+        event
+        for device in devices
+        for event in evidence.open("xid.", "gpu.", "gsp.", "smi.err_cell", host=host, device=device)
+        if event not in losses and follows(evidence, loss, event) and event.kind != "gpu.identity"
+    ]
+    after += evidence.open("gpu.probe_failed", "gpu.boot_failed", host=host)
+    late = [event for event in evidence.open("xid.119", "xid.120", "xid.62", host=host)
+            if event.device in devices and _near(evidence, event, loss)]  # fmt: skip
+    after += symptoms(evidence, host, loss, (79,), gpu_dead=True)
+    near = [event for event in corrected if _near(evidence, event, loss)]
+    root = min((*causes, *power, *near), key=evidence.events.index, default=loss)
+    if causes:
+        root = min(causes, key=evidence.events.index)
+    device = devices[0] if len(devices) == 1 else ""
+    shared = evidence.topology(host).shared(devices) if len(devices) > 1 else ""
+    layer: Layer = "hardware" if root in power else "firmware_pcie"
+    then = ("check_power_supply", *_THEN) if root in power else _THEN
+    return Finding(
+        layer=layer,
+        severity="critical",
+        device=device,
+        summary=_summary(devices, losses, root, shared),
+        why=_why(evidence, devices, losses, root, corrected, shared),
+        events=tuple({id(e): e for e in (*corrected, *causes, *power, *late, *losses, *after)}.values()),
+        action="drain",
+        then=("check_upstream_device", *then) if len(devices) > 1 else then,
+        root_event=root.kind,
+        root_device=shared or root.device or device,
+        count=_count(evidence, devices, losses),
+    )
+
+
+def _may_cause(evidence: Evidence, event: Event, loss: Event, devices: list[str]) -> bool:
+    return _near(evidence, event, loss) and _related(evidence, evidence.host(loss), event, devices)
+
+
+def _near(evidence: Evidence, event: Event, loss: Event) -> bool:
+    return evidence.clock.within(event, loss, _CAUSE_WINDOW_S, slack_s=_SLACK_S)
+
+
+def _related(evidence: Evidence, host: str, event: Event, devices: list[str]) -> bool:
+    """Whether an error's device is a lost GPU or a port above it, as far as anything tells."""
+    if not event.device:
+        return True
+    if any(same_slot(event.device, device) for device in devices):
+        return True
+    topology = evidence.topology(host)
+    known = [topology.on_path(event.device, device) for device in devices]
+    if any(known):
+        return True
+    if any(answer is None for answer in known):
+        # Nothing is known of the tree: a port may be above the GPU, another endpoint is not.
+        return _is_port(event) and event.device[:4] in {device[:4] for device in devices if device}
+    return False
+
+
+def _is_port(event: Event) -> bool:
+    text = " ".join(line.text for line in event.lines)
+    return "pcieport" in text or "pciehp" in text or "DPC" in text or "oot Port" in text
+
+
+def _count(evidence: Evidence, devices: list[str], losses: list[Event]) -> int:
+    """How often GPUs were lost: what is said several times of one loss is one."""
+    count = 0
+    last: dict[str, Event] = {}
+    for event in losses:
+        before = last.get(event.device)
+        apart = evidence.clock.seconds(before, event) if before else None
+        if before is None or (apart or 0.0) > _CAUSE_WINDOW_S:
+            count += event.count
+        last[event.device] = event
+    return max(count, len(devices))
+
+
+def _summary(devices: list[str], losses: list[Event], root: Event, shared: str) -> str:
+    xid = " (Xid 79)" if any(event.kind == "xid.79" for event in losses) else ""
+    if len(devices) > 1:
+        above = f"; all are below {shared}" if shared else ", so what they share is at fault"
+        return (
+            f"{plural(len(devices), 'GPU')} fell off the bus together{xid}{above}: {listed(map(of, devices))}"
+        )
+    device = of(devices[0])
+    if root in losses:
+        if all(event.kind == "nvml.no_handle" for event in losses):
+            return f"{device} gives no handle to NVML: it no longer answers"
+        return f"{device} fell off the bus{xid}"
+    if root.kind.startswith(("sel.", "smi.")):
+        return f"{device} fell off the bus{xid} right after a power or cooling event ({root.kind})"
+    if root.kind.startswith("aer.corrected"):
+        return f"link of {device} made corrected errors and then {device} fell off the bus{xid}"
+    return f"link of {device} died at {root.device or 'a port'}; {'Xid 79' if xid else 'the loss'} is the consequence"
+
+
+def _why(
+    evidence: Evidence,
+    devices: list[str],
+    losses: list[Event],
+    root: Event,
+    corrected: list[Event],
+    shared: str,
+) -> str:
+    loss = losses[0]
+    parts = []
+    if len(devices) > 1:
+        parts.append(
+            f"{plural(len(devices), 'GPU')} went within {_TOGETHER_S:g} s of each other. Several cards do not break "
+            "at one moment; a PCIe switch, root port, baseboard or power supply above them does."
+        )
+        if shared:
+            parts.append(f"The nearest port above all of them is {shared}.")
+    if root not in losses:
+        apart = evidence.clock.seconds(root, loss)
+        when = (
+            f"{duration(abs(apart))} {'before' if apart >= 0 else 'after'}"
+            if apart is not None
+            else "just before"
+        )
+        parts.append(
+            f"{root.kind} at {root.device or 'the host'} came {when} the loss, within the {_CAUSE_WINDOW_S:g} s in "
+            "which an error on the path is its cause."
+        )
+    else:
+        parts.append(
+            f"No error of its link, of power or of cooling is on record in the {_CAUSE_WINDOW_S:g} s before the loss."
+        )
+    first = corrected[0] if corrected else None
+    if first and first is not root and (apart := evidence.clock.seconds(first, loss)) is not None:
+        total = sum(event.count for event in corrected)
+        parts.append(f"Corrected errors on the path came {times(total)}, the first {duration(apart)} before.")
+    return " ".join(parts)
+
+
+RULE = Rule(id="gpu_lost", rank=10, explain=explain)

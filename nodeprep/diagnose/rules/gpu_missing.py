@@ -1,0 +1,53 @@
+"""The bus has a GPU that nvidia-smi does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nodeprep.diagnose.evidence import Evidence
+from nodeprep.diagnose.rule import Finding, Rule
+from nodeprep.diagnose.rules._words import listed, plural
+
+
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """One finding a host; only where both listings are there and no rule has named the reason."""
+    for host in evidence.hosts:
+        on_bus = {
+            event.device: event
+            for event in evidence.seen("pci.device", host=host)
+            if _is_gpu(evidence, event.device, host)
+        }
+        known = {event.device: event for event in evidence.seen("smi.gpu", host=host) if event.device}
+        if not on_bus or not known:
+            continue
+        told = {event.device for event in evidence.seen("xid.", "gpu.", "nvml.", host=host) if event.device}
+        missing = sorted(set(on_bus) - set(known) - told)
+        if missing:
+            yield Finding(
+                layer="driver",
+                severity="error",
+                device=missing[0] if len(missing) == 1 else "",
+                summary=f"nvidia-smi does not know {plural(len(missing), 'GPU')} that the bus has: {listed(missing)}",
+                why=(
+                    f"The bus lists {plural(len(on_bus), 'GPU')}, nvidia-smi {plural(len(known), 'GPU')}. A GPU can vanish "
+                    "without a message; no Xid proves nothing."
+                ),
+                events=tuple(on_bus[device] for device in missing),
+                action="run_diagnostics",
+                then=(
+                    "check_driver_and_gpu_count",
+                    "compare_with_inventory",
+                    "reboot_node",
+                    "cold_power_cycle_if_reboot_fails",
+                ),
+                count=len(missing),
+            )
+
+
+def _is_gpu(evidence: Evidence, device: str, host: str) -> bool:
+    """Display and 3D controllers; audio functions and bridges of a GPU are none."""
+    names = [event for event in evidence.seen("lspci.device", host=host) if event.device == device]
+    return any(str(event.data.get("class_name", "")).startswith(("VGA", "3D", "Display")) for event in names)
+
+
+RULE = Rule(id="gpu_missing", rank=64, explain=explain)

@@ -1,0 +1,55 @@
+"""A collective or an engine gave up waiting, and nothing on this node says why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nodeprep.diagnose.evidence import Evidence
+from nodeprep.diagnose.rule import Finding, Rule
+from nodeprep.diagnose.rules._words import times, total
+
+
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """One finding a host; shared memory and network, which name their reason, apart."""
+    for host in evidence.hosts:
+        shm = evidence.open("nccl.shared_memory", host=host)
+        if shm:
+            yield Finding(
+                layer="config",
+                severity="warning",
+                summary="NCCL could not get shared memory",
+                why="The container's /dev/shm is too small, or not shared: its limit is 64 MiB unless it is set.",
+                events=(*shm, *evidence.open("nccl.", host=host)),
+                action="fix_config",
+                then=("check_host_memory_and_container_limits",),
+            )
+            continue
+        network = evidence.open("nccl.network", host=host)
+        others = evidence.open("nccl.", host=host)
+        if network:
+            yield Finding(
+                layer="host",
+                severity="warning",
+                summary="NCCL lost a peer over the network",
+                why=f"The network layer of NCCL reported it {times(total(network))}; adapter, cable, switch or the peer's node.",
+                events=tuple(others),
+                action="run_diagnostics",
+                then=("check_other_rank", "read_kernel_log"),
+                root_event="nccl.network",
+            )
+        elif others:
+            yield Finding(
+                layer="application",
+                severity="warning",
+                summary="a rank or worker did not answer in time",
+                why=(
+                    f"Told {times(total(others))}. Whoever waits is not the one that failed, and nothing of this node's log "
+                    "names a fault: look at the other ranks first."
+                ),
+                events=tuple(others),
+                action="observe",
+                then=("check_other_rank", "read_kernel_log"),
+            )
+
+
+RULE = Rule(id="lost_rank", rank=76, explain=explain)

@@ -1,0 +1,172 @@
+"""PCI Express errors that cost no GPU: how many, of what kind, and on whose link."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from nodeprep.diagnose import catalog
+from nodeprep.diagnose.event import Event
+from nodeprep.diagnose.evidence import Evidence
+from nodeprep.diagnose.rule import Finding, Rule
+from nodeprep.diagnose.rules._words import duration, listed, plural, times, total
+from nodeprep.model.diagnosis import Action, Layer, Severity
+
+_LINK = ("dpc.containment", "dpc.recovered", "pciehp.link_down", "pciehp.card_not_present", "aer.recovery_failed",
+         "aer.recovered", "pciehp.link_flap_ignored", "aer.suppressed")  # fmt: skip
+# Source: the monitor's default, more than 100 corrected errors within 5 min mean a degraded link.
+_MANY = 100
+_MANY_WINDOW_S = 300.0
+# Below that, a handful is what links of a healthy machine make in days.
+_SOME = 10
+_READINGS = {
+    "signal": "the electrical link is weak: seat, riser, cable, retimer or equalisation",
+    "lost": "the link itself went away: power, reset or mechanics",
+    "silent": "the other end stopped answering: it hangs, sleeps or is gone",
+    "config": "software or settings (peer access, ACS, VFIO), mostly no bad card",
+    "data": "packets that break the protocol: device, switch or firmware",
+    "internal": "the device reports an error inside itself",
+}
+
+
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """One finding a device for uncorrected errors, one a device for corrected ones."""
+    for host in evidence.hosts:
+        grave = evidence.open("aer.fatal.", "aer.nonfatal.", "aer.firmware_first.", host=host)
+        links = evidence.open(*_LINK, host=host)
+        devices = dict.fromkeys(
+            event.device
+            for event in (*grave, *links)
+            if event.kind not in ("aer.suppressed", "aer.recovered", "dpc.recovered")
+        )
+        for device in devices:
+            mine = [event for event in grave if event.device == device]
+            beside = [event for event in links if event.device == device]
+            if not mine and not any(event.kind in _LINK[:1] + _LINK[2:5] for event in beside):
+                continue
+            corrected = evidence.open("aer.corrected.", host=host, device=device)
+            yield _uncorrected(evidence, host, device, mine, beside, corrected)
+        for _, device, events in evidence.by_device(evidence.open("aer.corrected.", host=host)):
+            suppressed = evidence.open("aer.suppressed", host=host)
+            yield _corrected(evidence, device, events, suppressed)
+
+
+def _uncorrected(
+    evidence: Evidence,
+    host: str,
+    device: str,
+    errors: list[Event],
+    links: list[Event],
+    corrected: list[Event],
+) -> Finding:
+    every = sorted((*errors, *links, *corrected), key=evidence.events.index)
+    reading = _reading(errors)
+    recovered = any(
+        event.kind in ("aer.recovered", "dpc.recovered")
+        for event in (*links, *evidence.seen("aer.recovered", host=host, device=device))
+    )
+    fatal = any(
+        event.kind.startswith("aer.fatal") or event.kind in ("dpc.containment", "pciehp.link_down")
+        for event in every
+    )
+    severity: Severity = "critical" if fatal and not recovered else "error"
+    layer: Layer = "firmware_pcie"
+    action: Action = "drain"
+    then: tuple[str, ...] = ("read_sel", "inspect_hardware", "replace_cable_or_riser")
+    if reading == "config" and not fatal:
+        layer, severity, action, then = "config", "warning", "fix_config", ("check_acs_and_iommu",)
+    kinds = listed(dict.fromkeys(_name(event) for event in (*errors, *links)))
+    return Finding(
+        layer=layer,
+        severity=severity,
+        device=device,
+        summary=f"uncorrected PCIe error at {device or 'a port'}: {kinds}",
+        why=(
+            f"{kinds}, {times(total(errors) or len(links))}."
+            + (f" It means that {_READINGS[reading]}." if reading else "")
+            + (" The kernel recovered the link." if recovered else "")
+            + " No GPU was lost with it in this log."
+        ),
+        events=tuple(every),
+        action=action,
+        then=then,
+        root_event=(errors or links)[0].kind,
+        count=total(errors) or 1,
+    )
+
+
+def _corrected(evidence: Evidence, device: str, events: list[Event], suppressed: list[Event]) -> Finding:
+    count = total(events)
+    densest = _densest(evidence, events)
+    reading = _reading(events)
+    severity: Severity = "info"
+    action: Action = "observe"
+    then: tuple[str, ...] = ("read_aer_counters",)
+    if densest >= _MANY or suppressed:
+        severity, action = "error", "run_diagnostics"
+        then = (
+            "inspect_hardware",
+            "reseat_card_and_riser",
+            "replace_cable_or_riser",
+            "check_slot_and_bios_settings",
+        )
+    elif count > _SOME:
+        severity = "warning"
+        then = ("read_aer_counters", "inspect_hardware", "check_slot_and_bios_settings")
+    if reading in ("config", "internal") and severity != "info":
+        severity, action, then = "warning", "observe", ("check_acs_and_iommu", "read_aer_counters")
+    span = evidence.clock.seconds(events[0], events[-1]) if len(events) > 1 else None
+    over = f" within {duration(span)}" if span else ""
+    kinds = listed(dict.fromkeys(_name(event) for event in events))
+    rate = (
+        f" {densest} of them came within {_MANY_WINDOW_S / 60:g} min, and {_MANY} make a degraded link."
+        if densest >= _MANY
+        else ""
+    )
+    more = (
+        f" The kernel left out {sum(int(event.data['suppressed']) for event in suppressed)} more."
+        if suppressed
+        else ""
+    )
+    return Finding(
+        layer="firmware_pcie",
+        severity=severity,
+        device=device,
+        summary=f"{plural(count, 'corrected PCIe error')} at {device or 'a port'}: {kinds}",
+        why=(
+            f"Corrected {times(count)}{over}; nothing was lost.{rate}{more}"
+            + (f" The type says that {_READINGS[reading]}." if reading else "")
+        ),
+        events=(*events, *suppressed),
+        action=action,
+        then=then,
+        root_event=events[0].kind,
+        count=count,
+    )
+
+
+def _reading(events: Sequence[Event]) -> str:
+    entries = (catalog.aer(event.kind.rsplit(".", 1)[-1]) for event in events)
+    return next((entry.reading for entry in entries if entry), "")
+
+
+def _name(event: Event) -> str:
+    entry = catalog.aer(event.kind.rsplit(".", 1)[-1])
+    return entry.names[-1] if entry else event.kind
+
+
+def _densest(evidence: Evidence, events: Sequence[Event]) -> int:
+    """The most errors within any five minutes; without times, all of them."""
+    best = 0
+    for number, first in enumerate(events):
+        count = 0
+        for event in events[number:]:
+            apart = evidence.clock.seconds(first, event)
+            if apart is None or apart <= _MANY_WINDOW_S:
+                count += event.count
+        best = max(best, count)
+        if best >= _MANY:
+            break
+    return best
+
+
+RULE = Rule(id="pcie_errors", rank=60, explain=explain)
