@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -36,6 +38,7 @@ def main():
             state=dict(type="str"), root=dict(type="path"), why=dict(type="str"), confirm_s=dict(type="int"),
             present=dict(type="list"), absent=dict(type="list"), replace=dict(type="list"),
             gpu_ids=dict(type="list"), accept_aer_loss=dict(type="bool"), settle_s=dict(type="float"),
+            owner=dict(type="dict"),
         ),
         supports_check_mode=True,
     )
@@ -174,6 +177,9 @@ def test_a_good_trial_costs_one_reboot(stage: Stage) -> None:
     assert (staged["confirm_s"], reboot["reboot_timeout"]) == (600, "1800")
     assert reboot["boot_time_command"] == "cat /proc/sys/kernel/random/boot_id"
     assert (judged["accept_aer_loss"], judged["settle_s"]) == (True, 5.0)
+    # Every step says whose it is, so that another controller leaves the trial alone.
+    owners = {call["owner"]["controller"] for call in played.calls if "owner" in call}
+    assert owners == {f"{getpass.getuser()}@{platform.node()}"}
 
 
 def test_where_all_is_as_wanted_nothing_happens(stage: Stage) -> None:
