@@ -262,3 +262,24 @@ def test_a_refused_apply_exits_11(run: Run) -> None:
     code, document, _ = run("apply", tree(), "--set", "iommu=disabled", "--yes", faults=("licence",))
     assert (code, document["state"]) == (11, "failed")
     assert "licence" in document["hint"]
+
+
+def test_sensors_that_cannot_all_be_read_exit_21(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    code, document, _ = run("sensors", tree())
+    assert (code, document["schema"], document["simulated"]) == (21, "nodeprep.bmc_sensors/1", True)
+    chassis = {
+        "/redfish/v1/Chassis": {"Members": [{"@odata.id": "/redfish/v1/Chassis/1"}]},
+        "/redfish/v1/Chassis/1": {"Thermal": {"@odata.id": "/redfish/v1/Chassis/1/Thermal"}},
+        "/redfish/v1/Chassis/1/Thermal": {
+            "Temperatures": [
+                {"Name": "Inlet Temp", "ReadingCelsius": 25},
+                {"Name": "GPU 1", "ReadingCelsius": None},
+            ]
+        },
+    }
+    code, document, _ = run("sensors", {**tree(), **chassis})
+    assert code == 0
+    assert [(one["place"], one["state"], one["value"]) for one in document["sensors"]] == [
+        ("inlet", "ok", 25.0),
+        ("gpu", "unreadable", None),
+    ]
