@@ -27,6 +27,11 @@ class BiosBack:
         mine = {host: dict[str, str]() for host in hosts if _restorable(session, host)}
         self._hosts = BiosHosts(session, mine, reboot=reboot)
 
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Hosts that have something to take back."""
+        return tuple(self._hosts)
+
     def stage(self) -> None:
         """Stages the old values, before the host reboots for its old kernel arguments."""
 
