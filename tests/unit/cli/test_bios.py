@@ -12,7 +12,7 @@ import pytest
 
 from nodeprep.cli.main import invoke
 from nodeprep.sim.bmc import Dump, SimulatedBmc, serving, tls_in
-from nodeprep.sim.bmc.certificates import Tls
+from nodeprep.sim.certificates import Tls
 
 SECRET = "correct-horse-4711"
 ROOT, SYSTEM = "/redfish/v1", "/redfish/v1/Systems/1"
