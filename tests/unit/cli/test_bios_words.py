@@ -36,7 +36,8 @@ def test_facts_tell_what_is_found_missing_and_in_the_way() -> None:
     )
     facts = BiosFacts(
         bmc=MACHINE, registry="found", serial="S1", knobs=knobs, answers=(), simulated=True,
-        blocked_by=("lockdown mode is on",), tls="certificate not verified (insecure)", notes=("no registry",),
+        blocked_by=("lockdown mode is on",), tls="certificate not verified (insecure)",
+        notes=("no registry",),
     )  # fmt: skip
     told = "\n".join(fact_lines(facts))
     for words in ("simulated", "firmware ?", "insecure", "iommu enabled", "acs", "lockdown", "no registry"):
