@@ -283,3 +283,24 @@ def test_sensors_that_cannot_all_be_read_exit_21(run: Run, capsys: pytest.Captur
         ("inlet", "ok", 25.0),
         ("gpu", "unreadable", None),
     ]
+
+
+def test_of_several_systems_one_must_be_named(run: Run) -> None:
+    other = "/redfish/v1/Systems/Blade2"
+    blades = {
+        **tree(systems={"Members": [{"@odata.id": SYSTEM}, {"@odata.id": other}]}),
+        other: {
+            "@odata.type": "#ComputerSystem.v1_10_0.ComputerSystem",
+            "Bios": {"@odata.id": f"{other}/Bios"},
+        },
+        f"{other}/Bios": {"Attributes": {"IommuSupport": "Disabled"}},
+    }
+    code, document, _ = run("plan", blades, "--set", "iommu=disabled")
+    assert code == 2
+    assert "Blade2" in document["error"]
+    assert "--system" in document["hint"]
+    code, document, _ = run("plan", blades, "--set", "iommu=disabled", "--system", "Blade2")
+    assert (code, document["knobs"][0]["status"]) == (0, "ok")
+    code, document, _ = run("plan", blades, "--set", "iommu=disabled", "--system", "Blade7")
+    assert code == 2
+    assert "Blade2" in document["hint"]
