@@ -121,6 +121,11 @@ class RestoreStore:
             )
 
 
+def has_restore_points(home: Home) -> bool:
+    """Whether this controller has changed the BIOS of any machine and not taken it back."""
+    return any((home.path / "bios").glob("*.json"))
+
+
 def read_restore_point(path: Path) -> RestorePoint:
     """A restore point from its file.
 

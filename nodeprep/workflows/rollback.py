@@ -23,7 +23,8 @@ def rollback(session: Session, *, reboot: bool = True) -> Mapping[str, Rollback]
     """
     observed = session.observe(session.hosts, label="before")
     hosts = list(observed.facts)
-    bios = BiosBack(session, hosts, reboot=reboot)
+    unread = {host: seen.bios.detail for host, seen in observed.facts.items() if seen.bios.state == "error"}
+    bios = BiosBack(session, hosts, unread=unread, reboot=reboot)
     bios.stage()
     outcomes = session.fleet.run(
         "rollback.yml",

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from bios_site import SECRET, VT, machine
 
+from nodeprep.model.outputs import Rollback
 from nodeprep.workflows.bios_back import BiosBack
 
 # Reading
@@ -155,21 +156,35 @@ def test_a_rollback_brings_the_bios_back_with_one_reset(site: Any) -> None:
     hosts.look()
     hosts.work().bring_into_effect(["n1"])
     assert hosts.current() != before
-    back = BiosBack(hosts, ["n1"], reboot=True)
+    back = BiosBack(hosts, ["n1"], unread={}, reboot=True)
     back.stage()
     assert hosts.boots() == 1
     back.finish()
     assert hosts.current() == before
     assert hosts.boots() == 2
-    assert BiosBack(hosts, ["n1"], reboot=True).hosts == ()
+    assert BiosBack(hosts, ["n1"], unread={}, reboot=True).hosts == ()
 
 
 def test_a_rollback_rides_along_with_the_reboot_for_old_arguments(site: Any) -> None:
     hosts = site(machine())
     hosts.look()
     hosts.work().bring_into_effect(["n1"])
-    back = BiosBack(hosts, ["n1"], reboot=True)
+    back = BiosBack(hosts, ["n1"], unread={}, reboot=True)
     back.stage()
     hosts.os_reboot()
     back.finish()
     assert (hosts.current()[VT], hosts.boots()) == ("Enabled", 2)
+
+
+def test_a_bmc_that_is_silent_at_the_rollback_is_a_failure_once_any_bios_was_changed(site: Any) -> None:
+    hosts = site(machine())
+    hosts.look()
+    nothing = Rollback(
+        host="n2", simulated=True, state="nothing", restored=(), cmdline_before="", cmdline_after=""
+    )
+    unread = {"n2": "the BMC does not answer"}
+    assert BiosBack(hosts, [], unread=unread, reboot=True).on(nothing) == nothing
+    hosts.work().bring_into_effect(["n1"])
+    told = BiosBack(hosts, [], unread=unread, reboot=True).on(nothing)
+    assert (told.state, told.hint != "") == ("failed", True)
+    assert "does not answer" in told.error
