@@ -162,6 +162,7 @@ def test_a_rollback_brings_the_bios_back_with_one_reset(site: Any) -> None:
     back.finish()
     assert hosts.current() == before
     assert hosts.boots() == 2
+    assert not any("earlier reset" in words for words in hosts.said), "that of apply is over"
     assert BiosBack(hosts, ["n1"], unread={}, reboot=True).hosts == ()
 
 
