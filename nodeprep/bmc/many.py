@@ -20,8 +20,9 @@ def for_all(
 ) -> dict[str, U | NodeprepError]:
     """Asks about each host; a host whose BMC fails has the error in place of the answer.
 
-    Threads and not processes: each conversation has a process of its own already, which its thread only
-    waits for. Ctrl-C (or any other exception in this thread) ends all conversations within a second.
+    Threads and not processes: over IPMI each conversation has a process of its own already, and over Redfish
+    a thread waits most of its time. Ctrl-C (or any other exception in this thread) ends all conversations
+    within a second.
 
     Args:
         ask: Called in a thread with a subject and the event to hand on as `cancelled`.

@@ -16,7 +16,7 @@ VARIABLE = "nodeprep_bmc"
 Protocol = Literal["ipmi", "redfish"]
 _PORTS: Mapping[str, int] = {"ipmi": 623, "redfish": 443}
 _TRUST_KEYS = ("ca", "fingerprint", "insecure")
-_KEYS = ("protocol", "address", "port", "user", *_TRUST_KEYS)
+_KEYS = ("protocol", "address", "port", "user", "system", *_TRUST_KEYS)
 _REQUIRED = ("protocol", "address", "user")
 # Source: IPMI 2.0, 22.28 Set User Name and 22.30 Set User Password. Some BMCs cut what is longer
 # and then refuse the login, others crash.
@@ -54,6 +54,7 @@ class BmcTarget:
         host: Inventory name of the node it belongs to; for messages.
         password: Never shown; goes to the process that speaks IPMI through a pipe.
         tls: For Redfish.
+        system: For Redfish: Id of the system that is meant, where a BMC has several; "" where it has one.
     """
 
     host: str
@@ -63,6 +64,7 @@ class BmcTarget:
     user: str
     password: str = field(repr=False)
     tls: TlsTrust = TlsTrust()
+    system: str = ""
 
     def __str__(self) -> str:
         return f"BMC of {self.host} ({self.protocol}, {self.address} port {self.port})"
@@ -98,6 +100,9 @@ def read_target(
         problems += _port_problems(port, f"{path}.port")
     if "user" in access:
         problems += user_problems(access["user"], protocol, f"{path}.user")
+    system = access.get("system", "")
+    if "system" in access:
+        problems += system_problems(system, protocol, f"{path}.system")
     trust, faults = read_trust(access, protocol, host, path)
     problems += faults
     given = password
@@ -106,7 +111,8 @@ def read_target(
     if problems:
         return None, tuple(problems)
     address = for_host(access["address"], host)
-    return BmcTarget(host, access["protocol"], address, port, access["user"], password, trust), ()
+    system = for_host(system, host)
+    return BmcTarget(host, access["protocol"], address, port, access["user"], password, trust, system), ()
 
 
 def read_trust(
@@ -220,6 +226,14 @@ def user_problems(value: Any, protocol: Any, path: str) -> Iterator[Problem]:
             yield Problem(path, "holds a colon or a control character", "no BMC can have such a user")
     elif len(value.encode()) > _LONGEST_USER:
         yield Problem(path, f"is longer than IPMI's {_LONGEST_USER} bytes")
+
+
+def system_problems(value: Any, protocol: Any, path: str) -> Iterator[Problem]:
+    """What is wrong with the id of a system."""
+    if protocol == "ipmi":
+        yield Problem(path, "belongs to redfish only", "an IPMI BMC has one system")
+    elif not isinstance(value, str) or not value or "/" in value:
+        yield Problem(path, "must be the Id of a system", "its last part of /redfish/v1/Systems/ID, quoted")
 
 
 def _digits(value: Any) -> str:

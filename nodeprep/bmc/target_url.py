@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from nodeprep.bmc.password import read_password
-from nodeprep.bmc.target import BmcTarget, read_trust, user_problems
+from nodeprep.bmc.target import BmcTarget, read_trust, system_problems, user_problems
 from nodeprep.errors import PolicyError, Problem, UsageError
 
 _HTTPS = 443
@@ -23,11 +23,13 @@ def redfish_target(
     ca: Path | None = None,
     fingerprint: str = "",
     insecure: bool = False,
+    system: str = "",
 ) -> BmcTarget:
     """The Redfish BMC at a URL; its host name is the URL's.
 
     Args:
         url: https://ADDRESS[:PORT], or the address alone.
+        system: Id of the system that is meant, where the BMC has several.
 
     Raises:
         UsageError: The URL, the user, the password or the trust cannot be meant so.
@@ -40,10 +42,12 @@ def redfish_target(
         given["fingerprint"] = fingerprint
     trust, problems = read_trust(given, "redfish", address, "--bmc")
     all_problems: list[Problem] = [*problems, *user_problems(user, "redfish", "--user")]
+    if system:
+        all_problems += system_problems(system, "redfish", "--system")
     if all_problems:
         raise PolicyError(f"the BMC {address}", all_problems)
     password = read_password(password_file, environment)
-    return BmcTarget(address, "redfish", address, port, user, password, trust)
+    return BmcTarget(address, "redfish", address, port, user, password, trust, system)
 
 
 def _address(url: str) -> tuple[str, int]:

@@ -43,6 +43,12 @@ PasswordFile = Annotated[
 ]
 
 
+System = Annotated[
+    str,
+    typer.Option("--system", metavar="ID", help="The system that is meant, where the BMC has several."),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """The BMC as the options name it; `url` is empty where none was."""
@@ -53,6 +59,7 @@ class Access:
     fingerprint: str
     insecure: bool
     password_file: Path | None
+    system: str = ""
 
     def target(self) -> BmcTarget:
         """The BMC, with its password.
@@ -77,6 +84,7 @@ class Access:
             ca=self.ca,
             fingerprint=self.fingerprint,
             insecure=self.insecure,
+            system=self.system,
         )
 
 
@@ -102,6 +110,7 @@ def of_a_bmc(command: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
             given["fingerprint"],
             given["insecure"],
             given["bmc_password_file"],
+            given["system"],
         )
         return command(access, out, **mine)
 
@@ -121,6 +130,7 @@ def _shared(
     fingerprint: Fingerprint = "",
     insecure: Insecure = False,
     bmc_password_file: PasswordFile = None,
+    system: System = "",
     json: _options.Json = False,
     quiet: _options.Quiet = False,
     verbose: _options.Verbose = False,

@@ -16,6 +16,7 @@ from nodeprep.bmc.bios import parse_settings
 from nodeprep.cli import _command, _options
 from nodeprep.cli._bmc import Access, of_a_bmc
 from nodeprep.cli._output import Output
+from nodeprep.cli.bios_sensors import sensors
 from nodeprep.errors import ExitCode, NodeprepError, UsageError, worst
 from nodeprep.fleet import FleetEvent
 from nodeprep.fleet.inventory import read_targets
@@ -29,6 +30,7 @@ from nodeprep.workflows.home import Home
 
 T = TypeVar("T", BiosPlan, BiosState)
 app = typer.Typer(help="BIOS settings through the BMC (Redfish).", no_args_is_help=True)
+app.command()(sensors)
 
 BIOS_PASSWORD = "NODEPREP_BIOS_PASSWORD"  # noqa: S105 - the name of a variable
 Set = Annotated[

@@ -172,14 +172,8 @@ def _pin_by_bios(link: _Link, gen: int, facts: NodeFacts) -> Change:
         return link.change("ok")
     bios = facts.bios.value
     answer = bios.answer(LINK_KNOB, str(gen)) if bios is not None else None
-    if (bios is None or answer is None) and link.gen < gen:
-        return link.change(
-            "unsupported", f"the BIOS holds the link at Gen{link.gen}: raise it in the BIOS setup"
-        )
     if bios is None or answer is None:
-        unread = facts.bios.state == "error"
-        why = facts.bios.detail or "the BIOS was not asked about it"
-        return link.change("unknown" if unread else "unsupported", f"{why}: {_BY_HAND}", risks=_RISKS[:1])
+        return _by_hand(link, gen, facts)
     if answer.status == "ok":
         return _beyond_bios(link, gen, facts)
     if answer.status == "change" and not bios.blocked_by:
@@ -187,6 +181,17 @@ def _pin_by_bios(link: _Link, gen: int, facts: NodeFacts) -> Change:
         return link.change("change", "by the BIOS", risks=risks, attributes=answer.attributes)
     why = "; ".join(bios.blocked_by) if answer.status == "change" else answer.reason
     return link.change("unsupported" if answer.status == "unsupported" else "refused", why)
+
+
+def _by_hand(link: _Link, gen: int, facts: NodeFacts) -> Change:
+    """A BIOS that nobody here can write, or that did not answer."""
+    if link.gen < gen:
+        return link.change(
+            "unsupported", f"the BIOS holds the link at Gen{link.gen}: raise it in the BIOS setup"
+        )
+    unread = facts.bios.state == "error"
+    why = facts.bios.detail or "the BIOS was not asked about it"
+    return link.change("unknown" if unread else "unsupported", f"{why}: {_BY_HAND}", risks=_RISKS[:1])
 
 
 def _beyond_bios(link: _Link, gen: int, facts: NodeFacts) -> Change:

@@ -162,7 +162,9 @@ def rollback(
         with work.opened(point):
             if restore is None:
                 # Until it ends, the older values stay those that count.
-                store.write(source, replace(point, finished=False))
+                # The reset of a run that came to its end is over, and no later run waits for it.
+                reset_at = 0.0 if point.finished else point.reset_at
+                store.write(source, replace(point, finished=False, reset_at=reset_at))
             done = work.undo(point, steps)
             document = replace(
                 work.document(empty, None, done, steps, {}), undone=True, restore_file=str(source)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from nodeprep.bmc.target import BmcTarget
 from nodeprep.model.outputs import Rollback
 from nodeprep.workflows.bios_facts import bios_target
 from nodeprep.workflows.bios_hosts import GOOD, BiosHost, BiosHosts, Bmc
-from nodeprep.workflows.bios_restore import RestoreStore
+from nodeprep.workflows.bios_restore import RestoreStore, has_restore_points
 from nodeprep.workflows.session import Session
 
 GROUP = "bios"
+_UNREAD_HINT = "roll back again when its BMC answers; everything else is taken back as told"
 
 
 class BiosBack:
@@ -20,12 +21,22 @@ class BiosBack:
 
     Args:
         hosts: Hosts that were observed in this session.
+        unread: By host, why its BIOS could not be read.
         reboot: False leaves every reset to others.
     """
 
-    def __init__(self, session: Session, hosts: Iterable[str], *, reboot: bool) -> None:
+    def __init__(
+        self, session: Session, hosts: Iterable[str], *, unread: Mapping[str, str], reboot: bool
+    ) -> None:
+        # Whose restore point is whose is told by the BMCs, so one that is silent may have one.
+        self._unread = dict(unread) if has_restore_points(session.home) else {}
         mine = {host: dict[str, str]() for host in hosts if _restorable(session, host)}
         self._hosts = BiosHosts(session, mine, reboot=reboot)
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Hosts that have something to take back."""
+        return tuple(self._hosts)
 
     def stage(self) -> None:
         """Stages the old values, before the host reboots for its old kernel arguments."""
@@ -47,6 +58,10 @@ class BiosBack:
 
     def on(self, rolled: Rollback) -> Rollback:
         """A host's roll-back with what was done to its BIOS."""
+        if rolled.host in self._unread:
+            words = f"whether its BIOS was changed is not known: {self._unread[rolled.host]}"
+            error = "; ".join(filter(None, (rolled.error, words)))
+            return replace(rolled, state="failed", error=error, hint=rolled.hint or _UNREAD_HINT)
         if rolled.host not in self._hosts:
             return rolled
         one = self._hosts[rolled.host]

@@ -18,6 +18,7 @@ from nodeprep.fleet import FleetEvent
 from nodeprep.model.bios import BiosApplication
 from nodeprep.workflows import bios, bios_apply
 from nodeprep.workflows.bios_facts import bios_target
+from nodeprep.workflows.bios_restore import RestoreStore, serial_of
 from nodeprep.workflows.session import Session
 from nodeprep.workflows.trial import may_reboot
 
@@ -127,9 +128,8 @@ class BiosHosts:
 
     def restore(self, one: BiosHost, bmc: Bmc) -> BiosApplication:
         """Back to the restore point, with a reset only where values are in effect by now."""
-        done = self._back(one, bmc, reset=False)
-        if done.state == "staged" and self.may_reset(one.target.host):
-            done = self._back(one, bmc, reset=True)
+        reset = self.may_reset(one.target.host) and self._in_effect(one, bmc)
+        done = self._back(one, bmc, reset=reset)
         one.note(done)
         return done
 
@@ -166,6 +166,18 @@ class BiosHosts:
             if outcome.state != "done":
                 words = f"the host does not answer after the reset for its BIOS: {outcome.error}"
                 self._hosts[host].fail(words, _AWAY_HINT)
+
+    def _in_effect(self, one: BiosHost, bmc: Bmc) -> bool:
+        """Whether values other than those of the restore point are in effect, and not only staged."""
+        with bios.readable(), bmc.connect(one.target) as connection:
+            found = bios.look(connection)
+            if isinstance(found, bios.NoBios):
+                return False
+            last = RestoreStore(self._session.home, one.target, serial_of(found.service)).last()
+            current = found.settings.current
+        return last is not None and any(
+            name in current and current[name] != value for name, value in last[1].to_restore().items()
+        )
 
     def _back(self, one: BiosHost, bmc: Bmc, *, reset: bool) -> BiosApplication:
         return bios_apply.rollback(

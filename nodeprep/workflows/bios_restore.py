@@ -45,7 +45,9 @@ class RestoreStore:
         self._folder = home.path / "bios"
         self.address = f"{target.address}:{target.port}"
         self.serial = serial
-        name = hashlib.sha256(f"{self.address}|{serial}".encode()).hexdigest()[:24]
+        # Blades of one BMC that tell no serial number must not share a restore point.
+        which = f"{self.address}|{serial}" + (f"|{target.system}" if target.system else "")
+        name = hashlib.sha256(which.encode()).hexdigest()[:24]
         self._pointer = self._folder / f"{name}.json"
         self._lock = self._folder / f"{name}.lock"
 
@@ -117,6 +119,11 @@ class RestoreStore:
                 f"{machine.vendor} {machine.model}",
                 hint="name the BMC it was taken from",
             )
+
+
+def has_restore_points(home: Home) -> bool:
+    """Whether this controller has changed the BIOS of any machine and not taken it back."""
+    return any((home.path / "bios").glob("*.json"))
 
 
 def read_restore_point(path: Path) -> RestorePoint:

@@ -32,7 +32,8 @@ def _rollback(
 ) -> Mapping[str, Rollback]:
     held = {host: mine.refusal(host) for host in facts if mine.refusal(host)[0]}
     hosts = [host for host in facts if host not in held]
-    bios = BiosBack(session, hosts, reboot=reboot)
+    unread = {host: facts[host].bios.detail for host in hosts if facts[host].bios.state == "error"}
+    bios = BiosBack(session, hosts, unread=unread, reboot=reboot)
     bios.stage()
     outcomes = session.fleet.run(
         "rollback.yml",
@@ -54,8 +55,7 @@ def _rollback(
     through = [host for host, outcome in outcomes.items() if outcome.state == "done"]
     after = session.observe(through, label="after", phase="verify").facts if through else {}
     return {
-        host: bios.on(_told(outcome, facts[host], after.get(host)))
-        for host, outcome in outcomes.items()
+        host: bios.on(_told(outcome, facts[host], after.get(host))) for host, outcome in outcomes.items()
     }
 
 

@@ -13,9 +13,9 @@ import pytest
 import web
 
 from nodeprep.errors import UsageError
+from nodeprep.sim.certificates import write_certificates
 from nodeprep.sim.vm import Hardware, Slot, Vm, bios, cache, hardware, ports, processes, rack, recipe, redfish
 from nodeprep.sim.vm.bmc import write_bmc
-from nodeprep.sim.vm.certificates import write_certificates
 from nodeprep.sim.vm.cli import main
 from nodeprep.sim.vm.layout import Layout, Machine, read_machine
 from nodeprep.sim.vm.machine import command

@@ -7,9 +7,9 @@ import urllib.error
 import urllib.request
 from typing import Any
 
+from nodeprep.sim.certificates import AUTHORITY
 from nodeprep.sim.vm import Vm
 from nodeprep.sim.vm.bmc import USER
-from nodeprep.sim.vm.certificates import AUTHORITY
 
 
 def request(vm: Vm, method: str, path: str, body: Any = None, *, password: str = "") -> tuple[int, Any]:

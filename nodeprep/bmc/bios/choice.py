@@ -20,9 +20,8 @@ from nodeprep.bmc.bios.meanings import (
     respelt,
     word_of,
 )
-from nodeprep.bmc.bios.spelling import spelt
 from nodeprep.bmc.redfish.registry import Attribute, Scalar, Value
-from nodeprep.bmc.redfish.values import Spelling
+from nodeprep.bmc.redfish.values import Spelling, spelt
 
 NAME = "{name}"
 """Stands in a reason for the attributes it is about; slots mostly share theirs."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
-from nodeprep.bmc.bios.match import GLOBAL, Match, key, of_an_adapter, scope_of
+from nodeprep.bmc.bios.match import GLOBAL, REMEMBERED, Match, key, of_an_adapter, scope_of
 from nodeprep.bmc.bios.meanings import generation_of
 from nodeprep.bmc.redfish.registry import Attribute
 
@@ -84,5 +85,6 @@ def _is_something_else(attribute: Attribute) -> bool:
     return bare and bool(re.search(r"\bNTB\b|non-transparent", attribute.help_text, re.IGNORECASE))
 
 
-def _words(text: str) -> set[str]:
-    return {word.lower() for word in _TOKENS.findall(text)}
+@lru_cache(maxsize=REMEMBERED)
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word.lower() for word in _TOKENS.findall(text))

@@ -36,13 +36,13 @@ _AFTER = (
 )  # fmt: skip
 
 # Machines of a rack mostly have the same names.
-_REMEMBERED = 1 << 15
+REMEMBERED = 1 << 15
 # A display name that was cut must still be most of the phrase.
 _SHORTEST_CUT, _LEAST_PART = 9, 0.7
 _SURE_IN_MENU = 7
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=REMEMBERED)
 def key(text: str) -> str:
     """Text as it is compared: no question number, no (R) marks, lower case letters and digits only."""
     return _NOT_ALNUM.sub("", _MARKS.sub("", _QUESTION.sub("", text.strip())).lower())
@@ -60,7 +60,7 @@ def of_an_adapter(attribute: Attribute) -> bool:
     return _speaks_of_an_adapter(attribute.name) or _speaks_of_an_adapter(attribute.menu_path)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=REMEMBERED)
 def _speaks_of_an_adapter(text: str) -> bool:
     return bool(_ADAPTER.search(text.lower()))
 

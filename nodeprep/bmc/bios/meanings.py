@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final, Literal
 
-from nodeprep.bmc.bios.match import key
+from nodeprep.bmc.bios.match import REMEMBERED, key
 from nodeprep.bmc.redfish.registry import Scalar
 
 AUTO: Final = "auto"
@@ -42,6 +43,7 @@ def word_of(value: Scalar, attribute_name: str = "") -> str:
     return key(text)
 
 
+@lru_cache(maxsize=REMEMBERED)
 def generation_of(text: str) -> Generation | None:
     """The PCIe generation a value names; None when it names none, or two that differ."""
     word = key(text)

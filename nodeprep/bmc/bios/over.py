@@ -9,9 +9,9 @@ from nodeprep.bmc.bios.knob import BiosKnob
 from nodeprep.bmc.bios.meanings import AUTO, MAXIMUM, word_of
 from nodeprep.bmc.bios.part import Part, meaning_now, part_of
 from nodeprep.bmc.bios.resolve import Context, Found
-from nodeprep.bmc.bios.spelling import spelt
 from nodeprep.bmc.bios.wanted import Wanted
 from nodeprep.bmc.redfish.registry import Scalar
+from nodeprep.bmc.redfish.values import spelt
 
 _PER_PORT = frozenset({"perportctrl", "perportcontrol", "perport"})
 

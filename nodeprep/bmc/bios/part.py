@@ -8,8 +8,8 @@ from nodeprep.bmc.bios.choice import Choice, NotOffered, Source, choose, generat
 from nodeprep.bmc.bios.knob import BiosKnob
 from nodeprep.bmc.bios.meanings import generation_of
 from nodeprep.bmc.bios.resolve import Context, Found
-from nodeprep.bmc.bios.spelling import value_of
 from nodeprep.bmc.redfish.registry import Scalar
+from nodeprep.bmc.redfish.values import value_of
 from nodeprep.model.bios import BiosSetting
 
 

@@ -7,8 +7,8 @@ from nodeprep.bmc.bios.draft import candidate
 from nodeprep.bmc.bios.knob import BiosKnob, knobs
 from nodeprep.bmc.bios.part import meaning_now
 from nodeprep.bmc.bios.resolve import Ambiguous, Context, Unsupported, context_of, resolve
-from nodeprep.bmc.bios.spelling import spelt
 from nodeprep.bmc.redfish.registry import Attribute
+from nodeprep.bmc.redfish.values import spelt
 from nodeprep.model.bios import BiosAttribute, BiosKnobState, BiosMachine, BiosState
 
 

@@ -7,7 +7,6 @@ read of one attribute is told in `faults` and costs that one attribute only.
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,8 +15,6 @@ from nodeprep.bmc.redfish.registry_dependencies import Dependency, read_dependen
 
 Scalar = str | int | float | bool | None
 # Source: Supermicro X12 to X14: the same setting is "SR-IOVSupport#002B" and "SR_IOVSupport_0047".
-_HEX_SUFFIX = re.compile(r"[#_][0-9A-F]{4}$")
-_MARKS = re.compile(r"\((?:r|tm|c)\)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,19 +83,6 @@ class Registry:
     absent: bool = False
     looked_for: tuple[str, ...] = ()
     faults: tuple[str, ...] = field(default=(), repr=False)
-
-    def resolve(self, name: str) -> tuple[Attribute, ...]:
-        """The attributes that a name of another firmware means: the exact one, else all of the same key."""
-        exact = self.attributes.get(name)
-        if exact is not None:
-            return (exact,)
-        key = attribute_key(name)
-        return tuple(found for known, found in self.attributes.items() if attribute_key(known) == key)
-
-
-def attribute_key(name: str) -> str:
-    """What stays of an attribute's name from firmware to firmware: no suffix, no case, no marks."""
-    return re.sub(r"[^0-9a-z]", "", _HEX_SUFFIX.sub("", _MARKS.sub("", name)).lower())
 
 
 def read_registry(

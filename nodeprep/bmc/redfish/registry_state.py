@@ -1,15 +1,14 @@
-"""What can be written to a BIOS: now, together with other settings, only after them, or not at all."""
+"""What a registry says beyond lists of values: which settings are locked, and what changes by itself."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from nodeprep.bmc.redfish.registry import Attribute, Registry, Value, truth
 from nodeprep.bmc.redfish.registry_dependencies import Condition, Dependency, by_target, holds
 
 Scalar = str | int | float | bool | None
-_FLAGS: Mapping[str, str] = {"ReadOnly": "read-only", "GrayOut": "greyed out", "Hidden": "hidden"}
 # Settings that change settings that change settings: as deep as any registry seen, and no endless round.
 _MOST_ROUNDS = 8
 
@@ -28,24 +27,6 @@ class Forced:
 
     value: Scalar
     why: str
-
-
-@dataclass(frozen=True, slots=True)
-class WritePlan:
-    """How a batch of settings can be written.
-
-    Attributes:
-        together: All that can be written, in one request, settings that unlock others first.
-        phases: The same as separate writes, each with a reset after it, for a BMC that judges by the
-            values in effect; one phase when nothing in the batch unlocks another part of it.
-        refused: By name, why it cannot be written.
-        effects: What else the BIOS changes because of it.
-    """
-
-    together: Mapping[str, Scalar]
-    phases: tuple[Mapping[str, Scalar], ...]
-    refused: Mapping[str, str] = field(default_factory=dict)
-    effects: Mapping[str, Forced] = field(default_factory=dict)
 
 
 class RegistryState:
@@ -92,14 +73,6 @@ class RegistryState:
             return Flag(False, f"no longer {explained[0].why}")
         return Flag(True, explained[0].why if explained else "")
 
-    def obstacle(self, name: str, batch: Mapping[str, Scalar] | None = None) -> str:
-        """Why a setting cannot be written with a batch in effect; "" when it can."""
-        for aspect, word in _FLAGS.items():
-            flag = self.flag(name, aspect, batch)
-            if flag.on:
-                return f"{name} is {word}" + (f" while {flag.why}" if flag.why else "")
-        return ""
-
     def effects(self, batch: Mapping[str, Scalar]) -> dict[str, Forced]:
         """What the BIOS would change by itself because of a batch.
 
@@ -123,39 +96,6 @@ class RegistryState:
             values.update({name: one.value for name, one in found.items()})
             changed = set(found)
         return forced
-
-    def plan(self, batch: Mapping[str, Scalar]) -> WritePlan:
-        """How a batch of settings can be written, as far as the registry tells."""
-        effects = self.effects(batch)
-        after = {**batch, **{name: one.value for name, one in effects.items()}}
-        refused: dict[str, str] = {}
-        for name, value in batch.items():
-            reason = self._refusal(name, value, after, effects)
-            if reason:
-                refused[name] = reason
-        allowed = {name: value for name, value in batch.items() if name not in refused}
-        first = {name: value for name, value in allowed.items() if not self.obstacle(name)}
-        rest = {name: value for name, value in allowed.items() if name not in first}
-        phases = tuple(phase for phase in (first, rest) if phase)
-        others = {name: one for name, one in effects.items() if name not in batch}
-        return WritePlan({**first, **rest}, phases, refused, others)
-
-    def _refusal(
-        self, name: str, value: Scalar, after: Mapping[str, Scalar], effects: Mapping[str, Forced]
-    ) -> str:
-        attribute = self._registry.attributes.get(name)
-        if attribute is None:
-            return f"{name} is not in the registry"
-        if name not in self._current:
-            return f"{name} is in the registry, and this machine has no such setting"
-        if attribute.twice:
-            return f"{name} is in the registry more than once, and differently"
-        forced = effects.get(name)
-        if forced is not None and not self._same(name, forced.value, value):
-            return f"{name} becomes {forced.value} when {forced.why}"
-        if self._same(name, self._current[name], value) or forced is not None:
-            return ""
-        return self.obstacle(name, after)
 
     def _holds(self, rule: Dependency, values: Mapping[str, Scalar]) -> bool | None:
         return holds(rule, lambda condition: self._asked(condition, values), self._same)

@@ -74,11 +74,8 @@ class Service:
     identity: RedfishIdentity
 
 
-def read_service(connection: Connection, *, system: str = "") -> Service:
-    """The system of a BMC, and who it is.
-
-    Args:
-        system: Id of the one that is meant, where there are several.
+def read_service(connection: Connection) -> Service:
+    """The system of a BMC, and who it is: the one that the target names, where there are several.
 
     Raises:
         UsageError: There are several with a BIOS, or none of that id.
@@ -86,19 +83,20 @@ def read_service(connection: Connection, *, system: str = "") -> Service:
         BmcUnreachable: No answer.
     """
     root = connection.root
-    found = read_system(connection, system)
+    found = read_system(connection)
     chassis = _part(connection, found, "Chassis", root.find_link("Chassis") or CHASSIS)
     manager = _part(connection, found, "ManagedBy", root.find_link("Managers") or MANAGERS)
     return Service(root, found, chassis, manager, _identity(root, found, manager))
 
 
-def read_system(connection: Connection, wanted: str = "") -> Resource:
+def read_system(connection: Connection) -> Resource:
     """The system of a BMC alone.
 
     Raises:
         As `read_service`.
     """
-    return _system(connection, connection.root.find_link("Systems") or SYSTEMS, wanted)
+    collection = connection.root.find_link("Systems") or SYSTEMS
+    return _system(connection, collection, connection.target.system)
 
 
 def vendor_word(*told: str) -> str:
@@ -111,11 +109,12 @@ def vendor_word(*told: str) -> str:
 
 
 def _system(connection: Connection, collection: str, wanted: str) -> Resource:
-    members = connection.get(collection).members()
+    members = listed = connection.get(collection).members()
     if wanted:
-        members = tuple(uri for uri in members if _id(uri) == wanted)
+        members = tuple(uri for uri in listed if _id(uri) == wanted)
         if not members:
-            raise UsageError(f"the {connection.target} has no system {wanted!r}")
+            there = ", ".join(map(_id, listed)) or "none at all"
+            raise UsageError(f"the {connection.target} has no system {wanted!r}", hint=f"there are: {there}")
     if not members:
         raise Missing(
             f"the {connection.target} has no system: is the node powered, and known to its BMC?",
@@ -131,7 +130,8 @@ def _system(connection: Connection, collection: str, wanted: str) -> Resource:
     if len(hosts) > 1:
         names = ", ".join(_id(one.uri) for one in hosts)
         raise UsageError(
-            f"the {connection.target} has several systems: {names}", hint="name the one you mean"
+            f"the {connection.target} has several systems: {names}",
+            hint="name the one you mean: --system ID, or system in nodeprep_bmc",
         )
     return hosts[0]
 

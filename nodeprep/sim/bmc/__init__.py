@@ -8,12 +8,12 @@
 See docs/sim-bmc.md.
 """
 
-from nodeprep.sim.bmc.certificates import Tls, tls_in
 from nodeprep.sim.bmc.dump import Dump, read_dump
 from nodeprep.sim.bmc.faults import FAULTS, Fault
 from nodeprep.sim.bmc.host import Host, HostRefused, SimulatedHost
 from nodeprep.sim.bmc.server import Served, many, serve_many, serving
 from nodeprep.sim.bmc.service import SimulatedBmc
+from nodeprep.sim.certificates import Tls, tls_in
 
 __all__ = [
     "FAULTS",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +20,8 @@ ROOT = "/redfish/v1"
 MARK = {"Nodeprep": {"Simulated": True}}
 # Resources that have an Oem property, and so can say that they are simulated.
 _MARKED = ("#ServiceRoot.", "#ComputerSystem.", "#Chassis.", "#Manager.")
+_COLLECTIONS = ("Systems", "Chassis", "Managers", "Registries")
+_BIOS = re.compile(rf"{ROOT}/Systems/[^/]+/Bios", re.IGNORECASE)
 _SETTINGS_NAMES = ("Settings", "settings", "SD", "Pending")
 
 
@@ -65,6 +68,7 @@ class Dump:
         self._names = {plain(link_of(body)): uri for uri, body in self.resources.items() if link_of(body)}
         self._encoded: dict[str, bytes] = {}
         self._compressed: dict[str, bytes] = {}
+        self._make_up_the_way()
         if ROOT not in self.resources:
             self._add(ROOT, self._made_up_root())
 
@@ -164,6 +168,21 @@ class Dump:
                 yield uri
         if own is None or not members:
             yield from (uri for uri, body in self.resources.items() if _is_kind(body, kind))
+
+    def _make_up_the_way(self) -> None:
+        """Adds what leads to the BIOS of a dump that was cut down to it: a system, and collections."""
+        for uri in [uri for uri in self.resources if _BIOS.fullmatch(uri)]:
+            system = uri.rpartition("/")[0]
+            if system.lower() not in self._lower:
+                made = {"@odata.type": "#ComputerSystem.v1_5_0.ComputerSystem", "PowerState": "On"}
+                name = system.rsplit("/", 1)[-1]
+                self._add(system, {**made, "@odata.id": system, "Id": name, "Bios": {"@odata.id": uri}})
+        for name in _COLLECTIONS:
+            collection = f"{ROOT}/{name}"
+            members = [uri for uri in self.resources if uri.rpartition("/")[0].lower() == collection.lower()]
+            if members and collection.lower() not in self._lower and collection not in self._names:
+                listed = [{"@odata.id": uri} for uri in members]
+                self._add(collection, {"@odata.id": collection, "Members": listed, "Oem": MARK})
 
     def _made_up_root(self) -> dict[str, Any]:
         names = ("Systems", "Chassis", "Managers", "Registries", "SessionService", "UpdateService")

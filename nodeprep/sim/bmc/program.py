@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nodeprep.model.outputs import ReadyBmc, ReadyBmcs
-from nodeprep.sim.bmc.certificates import tls_in
 from nodeprep.sim.bmc.dump import read_dump
 from nodeprep.sim.bmc.server import addresses, listen, many, serve
+from nodeprep.sim.certificates import tls_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

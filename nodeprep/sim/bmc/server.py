@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodeprep.errors import UsageError
-from nodeprep.sim.bmc.certificates import Tls
 from nodeprep.sim.bmc.dump import Dump
 from nodeprep.sim.bmc.http import Connection
 from nodeprep.sim.bmc.service import SimulatedBmc
+from nodeprep.sim.certificates import Tls
 
 LOOPBACK = "127.0.0.1"
 _BACKLOG = 128

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from nodeprep.errors import UsageError
+from nodeprep.sim.certificates import write_certificates
 from nodeprep.sim.vm import bios, processes, warm
 from nodeprep.sim.vm.bmc import bmc_command, ipmi, write_bmc
-from nodeprep.sim.vm.certificates import write_certificates
 from nodeprep.sim.vm.hardware import Hardware
 from nodeprep.sim.vm.identity import copy_user_key, give_identity
 from nodeprep.sim.vm.image import image

@@ -19,10 +19,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from nodeprep.sim.certificates import SERVER
 from nodeprep.sim.vm import chassis
 from nodeprep.sim.vm.bios import Bios
 from nodeprep.sim.vm.bmc import USER, ipmi
-from nodeprep.sim.vm.certificates import SERVER
 from nodeprep.sim.vm.layout import Layout, Machine, read_machine
 from nodeprep.sim.vm.programs import VmError
 

@@ -43,8 +43,30 @@ _MC = """\
 mc_setbmc 0x20
 mc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02 persist_sdr
 sel_enable 0x20 {log_entries} 0x0a
-mc_enable 0x20
+{sensors}mc_enable 0x20
 """
+
+
+def _sensor(number: int, name: str, unit: int, kind: int, value: int | None) -> str:
+    """A sensor and its record, as the emulator's commands; without a value it is in the records alone."""
+    record = [0, 0, 0x51, 1, 0, 0x20, 0, number, 7, 1, 0x7F, 0x68, kind, 1, *[0] * 6, 0, unit, 0, 0, 1]
+    record += [*[0] * 22, 0xC0 | len(name), *name.encode()]
+    record[4] = len(record) - 5
+    lines = [f"main_sdr_add 0x20 {' '.join(f'0x{byte:02x}' for byte in record)}"]
+    if value is not None:
+        lines += [f"sensor_add 0x20 0 {number} {kind} 1", f"sensor_set_value 0x20 0 {number} {value} 0"]
+    return "\n".join(lines) + "\n"
+
+
+# Degrees Celsius, volts and turns a minute. Source: IPMI 2.0, table 43-15, Sensor Unit Type Codes.
+_SENSORS = "".join(
+    (
+        _sensor(1, "Inlet Temp", 1, 1, 23),
+        _sensor(2, "CPU1 VR Temp", 1, 1, 61),
+        _sensor(3, "PS2 Temp", 1, 1, None),
+        _sensor(4, "Fan1", 18, 4, 96),
+    )
+)
 
 
 class Bmc:
@@ -60,7 +82,7 @@ class Bmc:
         (folder / "lan.conf").write_text(
             _LAN.format(port=self.port, serial=_free_port(socket.SOCK_STREAM), host=host, password=PASSWORD)
         )
-        (folder / "node01.emu").write_text(_MC.format(log_entries=log_entries))
+        (folder / "node01.emu").write_text(_MC.format(log_entries=log_entries, sensors=_SENSORS))
         (folder / "state").mkdir()
         command = ["ipmi_sim", "-n", "-c", "lan.conf", "-f", "node01.emu", "-s", "state"]
         with (folder / "sim.log").open("w") as log:

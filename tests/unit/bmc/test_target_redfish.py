@@ -130,3 +130,15 @@ def test_no_password_and_too_much_trust() -> None:
         redfish_target("https://x", "admin", ENV, insecure=True, fingerprint=DIGITS)
     with pytest.raises(PolicyError, match="colon"):
         redfish_target("https://x", "a:b", ENV)
+
+
+def test_the_system_that_is_meant() -> None:
+    found, problems = read_target("node01", {"nodeprep_bmc": {**GOOD, "system": "{host}"}}, ENV)
+    assert problems == ()
+    assert found is not None
+    assert found.system == "node01"
+    assert redfish_target("https://x", "admin", ENV, system="2").system == "2"
+    for system, protocol in ((2, "redfish"), ("/redfish/v1/Systems/2", "redfish"), ("2", "ipmi")):
+        access = {"protocol": protocol, "address": "x", "user": "admin", "system": system}
+        found, (problem,) = read_target("node01", {"nodeprep_bmc": access}, ENV)
+        assert (found, problem.path) == (None, "node01.nodeprep_bmc.system")

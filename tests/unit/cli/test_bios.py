@@ -12,7 +12,7 @@ import pytest
 
 from nodeprep.cli.main import invoke
 from nodeprep.sim.bmc import Dump, SimulatedBmc, serving, tls_in
-from nodeprep.sim.bmc.certificates import Tls
+from nodeprep.sim.certificates import Tls
 
 SECRET = "correct-horse-4711"
 ROOT, SYSTEM = "/redfish/v1", "/redfish/v1/Systems/1"
@@ -262,3 +262,45 @@ def test_a_refused_apply_exits_11(run: Run) -> None:
     code, document, _ = run("apply", tree(), "--set", "iommu=disabled", "--yes", faults=("licence",))
     assert (code, document["state"]) == (11, "failed")
     assert "licence" in document["hint"]
+
+
+def test_sensors_that_cannot_all_be_read_exit_21(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    code, document, _ = run("sensors", tree())
+    assert (code, document["schema"], document["simulated"]) == (21, "nodeprep.bmc_sensors/1", True)
+    chassis = {
+        "/redfish/v1/Chassis": {"Members": [{"@odata.id": "/redfish/v1/Chassis/1"}]},
+        "/redfish/v1/Chassis/1": {"Thermal": {"@odata.id": "/redfish/v1/Chassis/1/Thermal"}},
+        "/redfish/v1/Chassis/1/Thermal": {
+            "Temperatures": [
+                {"Name": "Inlet Temp", "ReadingCelsius": 25},
+                {"Name": "GPU 1", "ReadingCelsius": None},
+            ]
+        },
+    }
+    code, document, _ = run("sensors", {**tree(), **chassis})
+    assert code == 0
+    assert [(one["place"], one["state"], one["value"]) for one in document["sensors"]] == [
+        ("inlet", "ok", 25.0),
+        ("gpu", "unreadable", None),
+    ]
+
+
+def test_of_several_systems_one_must_be_named(run: Run) -> None:
+    other = "/redfish/v1/Systems/Blade2"
+    blades = {
+        **tree(systems={"Members": [{"@odata.id": SYSTEM}, {"@odata.id": other}]}),
+        other: {
+            "@odata.type": "#ComputerSystem.v1_10_0.ComputerSystem",
+            "Bios": {"@odata.id": f"{other}/Bios"},
+        },
+        f"{other}/Bios": {"Attributes": {"IommuSupport": "Disabled"}},
+    }
+    code, document, _ = run("plan", blades, "--set", "iommu=disabled")
+    assert code == 2
+    assert "Blade2" in document["error"]
+    assert "--system" in document["hint"]
+    code, document, _ = run("plan", blades, "--set", "iommu=disabled", "--system", "Blade2")
+    assert (code, document["knobs"][0]["status"]) == (0, "ok")
+    code, document, _ = run("plan", blades, "--set", "iommu=disabled", "--system", "Blade7")
+    assert code == 2
+    assert "Blade2" in document["hint"]

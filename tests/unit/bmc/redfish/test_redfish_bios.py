@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
-from fake_redfish import FakeBmc, answer, error
+from fake_redfish import TARGET, FakeBmc, answer, error
 from trees import BIOS, SETTINGS, SYSTEM, tree
 
 from nodeprep.bmc import BmcUnreachable
@@ -229,12 +230,21 @@ def test_several_hosts_are_not_chosen_among() -> None:
     resources["/redfish/v1/Systems"] = {
         "Members": [{"@odata.id": SYSTEM}, {"@odata.id": "/redfish/v1/Systems/2"}]
     }
-    with FakeBmc(resources).connection() as connection:
-        with pytest.raises(UsageError, match="several systems: 1, 2"):
-            read_service(connection)
-        assert read_service(connection, system="2").system.uri == "/redfish/v1/Systems/2"
-        with pytest.raises(UsageError, match="no system '3'"):
-            read_service(connection, system="3")
+    bmc = FakeBmc(resources)
+    with (
+        bmc.connection() as connection,
+        pytest.raises(UsageError, match="several systems: 1, 2") as caught,
+    ):
+        read_service(connection)
+    assert "--system" in caught.value.hint
+    with bmc.connection(target=replace(TARGET, system="2")) as connection:
+        assert read_service(connection).system.uri == "/redfish/v1/Systems/2"
+    with (
+        bmc.connection(target=replace(TARGET, system="3")) as connection,
+        pytest.raises(UsageError, match="no system '3'") as caught,
+    ):
+        read_service(connection)
+    assert caught.value.hint == "there are: 1, 2"
 
 
 def test_a_service_without_systems_is_told_so() -> None:

@@ -10,9 +10,10 @@ from fake_redfish import FakeBmc, error
 from trees import BIOS, REGISTRIES, enumeration, registry, tree
 
 from nodeprep.bmc import BmcUnreachable
+from nodeprep.bmc.bios.match import key
 from nodeprep.bmc.redfish.bios import read_bios
 from nodeprep.bmc.redfish.errors import Malformed, Refused
-from nodeprep.bmc.redfish.registry import Registry, Value, attribute_key, read_registry
+from nodeprep.bmc.redfish.registry import Registry, Value, read_registry
 from nodeprep.bmc.redfish.registry_finder import find_registry, normalised
 from nodeprep.bmc.redfish.service import read_service
 
@@ -253,17 +254,4 @@ def test_the_same_attribute_twice_counts_once_and_a_different_one_is_doubtful() 
     ],
 )
 def test_bug_27_names_are_the_same_in_spite_of_suffixes_and_marks(one: str, other: str) -> None:
-    assert attribute_key(one) == attribute_key(other)
-
-
-def test_bug_27_a_name_of_other_firmware_leads_to_all_it_may_mean() -> None:
-    read = parsed(
-        *(enumeration(name, "x") for name in ("SR_IOVSupport_0047", "HotPlug_0001", "HotPlug_0002"))
-    )
-    assert [one.name for one in read.resolve("SR-IOVSupport#002B")] == ["SR_IOVSupport_0047"]
-    assert [one.name for one in read.resolve("HotPlug")] == ["HotPlug_0001", "HotPlug_0002"]
-    assert [one.name for one in read.resolve("HotPlug_0002")] == ["HotPlug_0002"]
-
-
-def test_bug_28_an_attribute_of_another_firmware_is_none_here() -> None:
-    assert parsed(enumeration("A", "x")).resolve("KCSACP") == ()
+    assert key(one) == key(other)

@@ -242,9 +242,10 @@ def test_the_command_says_where_and_ends_when_told(tmp_path: Path, number: signa
         trust = ssl.create_default_context(cafile=ready["ca"])
         with httpx.Client(verify=trust, auth=(USER, PASSWORD)) as spoken:
             assert spoken.get(f"{ready['url']}{SYSTEM}").status_code == 200
-            # With a connection open. It takes 0.3 s; the rest is for machines that run a full test suite.
+            # With a connection open. It takes 0.3 s; a machine that is busy with other things takes its time.
+            busy = os.getloadavg()[0] > (os.cpu_count() or 1)
             process.send_signal(number)
-            assert process.wait(timeout=60) == 130
+            assert process.wait(timeout=60.0 if busy else 2.0) == 130
     finally:
         process.kill()
         out, err = process.communicate()

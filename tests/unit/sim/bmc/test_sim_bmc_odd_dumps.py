@@ -78,3 +78,20 @@ def test_a_broken_part_breaks_nothing_else(maker: str, value: Any) -> None:
         bmc.login = {}
         assert bmc.get(SYSTEM).status == 401, path
     assert tried > 100
+
+
+def test_a_bios_and_its_registry_are_enough() -> None:
+    whole = tree("AMI")
+    client = Client({uri: whole[uri] for uri in (BIOS, REGISTRY)})
+    assert client.get(f"{ROOT}/Systems").json["Members"] == [{"@odata.id": SYSTEM}]
+    system = client.get(SYSTEM).json
+    assert system["Bios"] == {"@odata.id": BIOS}
+    assert system["Oem"]["Nodeprep"]["Simulated"] is True
+    assert client.get(ROOT).json["Systems"] == {"@odata.id": f"{ROOT}/Systems"}
+    assert client.get(BIOS).json["Attributes"]["Iommu"] == "Enabled"
+
+
+def test_what_the_dump_has_is_not_made_up() -> None:
+    whole = tree("AMI")
+    whole[f"{ROOT}/Systems"] = {"@odata.id": f"{ROOT}/Systems", "Members": []}
+    assert Client(whole).get(f"{ROOT}/Systems").json["Members"] == []

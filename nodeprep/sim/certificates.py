@@ -1,10 +1,13 @@
-"""A certificate authority for one rack, and a server certificate for its BMCs' web services."""
+"""A certificate authority for simulated BMCs, and a server certificate for their web services."""
 
 from __future__ import annotations
 
 import datetime
+import hashlib
 import ipaddress
 import os
+import ssl
+from dataclasses import dataclass
 from pathlib import Path
 
 from cryptography import x509
@@ -17,13 +20,39 @@ AUTHORITY = "bmc-ca.pem"
 SERVER = "bmc-server.pem"
 
 
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """What a client needs to trust a simulated BMC, and the server to be one.
+
+    Attributes:
+        ca: File with the authority's certificate.
+        fingerprint: SHA-256 of the server's certificate, in lower-case hexadecimal digits.
+    """
+
+    ca: Path
+    fingerprint: str
+    context: ssl.SSLContext
+
+
+def tls_in(folder: Path) -> Tls:
+    """The certificates in a folder; made when there are none, with mode 0600 for the key."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not (folder / SERVER).exists():
+        write_certificates(folder)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(folder / SERVER)
+    der = ssl.PEM_cert_to_DER_cert(_first_certificate((folder / SERVER).read_text()))
+    return Tls(folder / AUTHORITY, hashlib.sha256(der).hexdigest(), context)
+
+
 def write_certificates(folder: Path) -> None:
     """Write the authority's certificate, and the server's certificate and key (mode 0600) in one file.
 
     The authority's key is thrown away: it signs once.
     """
     authority_key = ec.generate_private_key(ec.SECP256R1())
-    authority_name = _name("nodeprep virtual rack")
+    authority_name = _name("nodeprep simulated BMCs")
     authority = (
         _certificate(authority_name, authority_name, authority_key.public_key())
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
@@ -48,6 +77,11 @@ def write_certificates(folder: Path) -> None:
     descriptor = os.open(folder / SERVER, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as made:
         made.write(server.public_bytes(pem) + private)
+
+
+def _first_certificate(pem: str) -> str:
+    end = "-----END CERTIFICATE-----"
+    return pem[: pem.index(end) + len(end)]
 
 
 def _name(text: str) -> x509.Name:
