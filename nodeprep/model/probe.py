@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from nodeprep.model.probe_peers import NOT_MEASURED, Peers
 from nodeprep.model.probe_phases import (
@@ -16,8 +16,11 @@ from nodeprep.model.probe_phases import (
     Transients,
     XidEvent,
 )
+from nodeprep.model.probe_soak import Soak
 from nodeprep.model.probe_stats import Stats
 from nodeprep.model.reading import Reading
+
+NO_SOAK: Reading[Any] = Reading("not_supported", detail="only the level soak is one")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,4 +212,6 @@ class ProbeResult:
     """Id of the run it belongs to; "" when the probe was started by hand."""
     peers: Reading[Peers] = NOT_MEASURED
     """What the GPUs did together; not supported for a single GPU."""
+    soak: Reading[Soak] = NO_SOAK
+    """Not supported for every level but soak."""
     schema: Literal["nodeprep.probe/1"] = field(default="nodeprep.probe/1")

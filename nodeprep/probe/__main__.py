@@ -11,6 +11,7 @@ from . import inject, levels, workload
 from .options import Options
 from .problem import UsageProblem
 from .run import Run
+from .soak import Soak
 
 USAGE = 2
 
@@ -29,7 +30,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
         if problem.hint:
             print("hint: %s" % problem.hint, file=sys.stderr)
         return USAGE
-    return Run(options).execute()
+    return Soak(options).execute() if options.level == "soak" else Run(options).execute()
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -44,13 +45,13 @@ def _parser() -> argparse.ArgumentParser:
         default="vit-g",
         help="%s, or a JSON file (default: vit-g)" % ", ".join(workload_file.SHIPPED),
     )
-    run.add_argument("--level", default="quick", help="quick, standard or extended (default: quick)")
+    run.add_argument("--level", default="quick", help="quick, standard, extended or soak (default: quick)")
     run.add_argument("--out", required=True, help="folder for the results")
     run.add_argument(
         "--gpu", action="append", default=[], metavar="ADDRESS", help="only this GPU; repeatable"
     )
     run.add_argument("--inject", default="", metavar="FAULT", help="for example flip:block=7,bit=0")
-    run.add_argument("--duration-s", type=float, help="length of the compute phase")
+    run.add_argument("--duration-s", type=float, help="length of the compute phase, or of the soak")
     run.add_argument("--run", default="", metavar="ID", help="id of the run this is part of")
     run.add_argument("--share", action="store_true", help="load GPUs that others compute on")
     run.add_argument(

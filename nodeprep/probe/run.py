@@ -17,7 +17,7 @@ import time
 import traceback
 from datetime import datetime, timezone
 from functools import partial
-from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from ..node import reading
 from . import files, gpus, inject, program, turns
@@ -56,10 +56,15 @@ class Stopped(BaseException):
 
 
 class Run:
-    """One run; `execute` it once."""
+    """One run; `execute` it once.
 
-    def __init__(self, options: Options) -> None:
+    Args:
+        pass_on: Called with each progress line as well, by a soak for its legs.
+    """
+
+    def __init__(self, options: Options, pass_on: Optional[Callable[[Dict[str, Any]], None]] = None) -> None:
         self._options = options
+        self._pass_on_line = pass_on
         self._started = time.monotonic()
         self._started_at = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         self._signal = 0
@@ -104,7 +109,19 @@ class Run:
             self._preparing = False
             self._end_workers()
             shutil.rmtree(self._folder.file(turns.FOLDER), ignore_errors=True)
-        return self._conclude()
+        try:
+            return self._conclude()
+        finally:
+            self._folder.close()
+            self._selector.close()
+            signal.set_wakeup_fd(-1)
+            for descriptor in self._wakeup:
+                os.close(descriptor)
+
+    @property
+    def signalled(self) -> bool:
+        """A signal asked for its end, perhaps after its last word."""
+        return bool(self._signal)
 
     # ---- phases
 
@@ -341,7 +358,7 @@ class Run:
     # ---- signals
 
     def _catch_signals(self) -> None:
-        reader, writer = os.pipe()
+        reader, writer = self._wakeup = os.pipe()
         os.set_blocking(reader, False)
         os.set_blocking(writer, False)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -362,15 +379,16 @@ class Run:
         return time.monotonic() - self._started
 
     def _say(self, phase: str, message: str, *, gpu: str = "", percent: Optional[int] = None) -> None:
-        self._folder.progress(
-            {
-                "t_s": round(self._now(), 1),
-                "phase": phase,
-                "message": message,
-                "percent": self._percent() if percent is None else percent,
-                "gpu": gpu,
-            }
-        )
+        line = {
+            "t_s": round(self._now(), 1),
+            "phase": phase,
+            "message": message,
+            "percent": self._percent() if percent is None else percent,
+            "gpu": gpu,
+        }
+        self._folder.progress(line)
+        if self._pass_on_line:
+            self._pass_on_line(line)
 
     def _percent(self) -> int:
         return min(99, int(100 * self._now() / (self._options.budget.planned_s + 1.0)))
