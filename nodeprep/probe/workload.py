@@ -84,6 +84,11 @@ class Workload:
         return self.patches + 1
 
     @property
+    def pcie_directions(self) -> Tuple[str, ...]:
+        """Ways of the copies beside the model, "h2d" and "d2h"."""
+        return ("h2d", "d2h") if self.pcie_direction == "both" else (self.pcie_direction,)
+
+    @property
     def training(self) -> bool:
         """True when each iteration has a backward pass."""
         return self.mode == "training"

@@ -199,3 +199,43 @@ def test_a_torch_without_cuda_is_refused_with_a_hint(monkeypatch):
     with pytest.raises(ProbeError, match="has no CUDA") as caught:
         TorchBackend(GPU)
     assert "probe_python" in caught.value.hint
+
+
+@pytest.mark.parametrize(("asked", "other"), [("h2d", "d2h"), ("d2h", "h2d")])
+def test_copies_one_way_only_are_still_compared(pretended, asked, other):
+    copier = torch_copies.Copier(torch.device("cpu"), 1)
+    copier.ask((asked,), 1.0)
+    checks = copier.totals().content_checks
+    for _ in range(60):
+        copier.pump()
+    copier.drain()
+    totals = copier.totals()
+    assert totals.content_errors == 0
+    assert totals.content_checks > checks + 2
+    rates = {"h2d": totals.h2d_gbps, "d2h": totals.d2h_gbps}
+    assert rates[asked]["state"] == "ok"
+    assert rates[other]["state"] == "not_supported"
+    # What comes back for its comparison is a small part of what went.
+    moved = {"h2d": totals.bytes_h2d, "d2h": totals.bytes_d2h}
+    assert moved[other] <= moved[asked] / 5
+
+
+def test_a_share_of_the_time_is_kept_to(pretended, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(torch_copies.time, "monotonic", lambda: now[0])
+    copier = torch_copies.Copier(torch.device("cpu"), 1)
+    copier.ask(("h2d", "d2h"), 0.25)
+    busy = []
+    for step in range(40):
+        now[0] = step * torch_copies.SHARE_PERIOD_S / 20
+        before = copier.totals().bytes_d2h if now[0] else 0
+        copier.pump()
+        copier.pump()
+        busy.append((copier.totals().bytes_d2h if now[0] else 1) > before)
+    assert sum(busy) == pytest.approx(0.25 * 40, abs=3)
+    copier.ask(("h2d", "d2h"), 0.0)
+    copier.drain()
+    moved = copier.totals().bytes_h2d
+    copier.pump()
+    copier.pump()
+    assert copier.totals().bytes_h2d == moved
