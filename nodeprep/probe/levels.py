@@ -89,7 +89,7 @@ _TORCH: Dict[str, Budget] = {
             ("build", 0.0),
             ("warm-up", 3.0),
         ),
-        round=(("compute", 36.0), ("transients", 7.0)),
+        round=(("compute", 36.0), ("transients", 8.0)),
         cool_down_s=2.5,
         pace_s=0.0,
         telemetry_s=0.1,
@@ -148,14 +148,14 @@ _SIMULATED_QUICK = Budget(
         ("build", 0.0),
         ("warm-up", 0.3),
     ),
-    round=(("compute", 2.4), ("transients", 2.7)),
+    round=(("compute", 2.4), ("transients", 2.2)),
     cool_down_s=0.6,
     pace_s=0.15,
     telemetry_s=0.25,
     progress_s=1.0,
     least_iterations=8,
 )
-_SIMULATED_LONGER = (("transients", 2.7), ("hbm-walk", 0.1))
+_SIMULATED_LONGER = (("transients", 2.2), ("hbm-walk", 0.1))
 _NUMPY: Dict[str, Budget] = {
     "quick": _SIMULATED_QUICK,
     "standard": replace(_SIMULATED_QUICK, round=(("compute", 6.0), *_SIMULATED_LONGER)),
