@@ -85,6 +85,20 @@ def test_digests_are_numpys_digests_of_the_same_bits():
         assert hexadecimal(int(digest)) == numpy_model.digest(output.numpy())
 
 
+@pytest.mark.parametrize("dtype", ["fp16", "fp32"])
+def test_digests_of_weights_are_numpys_and_see_a_bit_that_rounding_hides(dtype):
+    shape = with_dtype(dtype)
+    model = torch_model.TorchModel(shape, "cpu")
+    expected = list(numpy_model.NumpyModel(shape).weight_digests())
+    assert [hexadecimal(int(one)) for one in model.weight_digests()] == expected
+    # Multiplied by nothing at all, it changes no output.
+    model.blocks[7]["fc2.weight"].zero_()
+    quiet = [int(one) for one in model.forward()]
+    model.blocks[7]["fc2.weight"].view(-1)[5] = 6e-8 if dtype == "fp16" else 1e-38
+    loud = [int(one) for one in model.forward()]
+    assert [place for place in range(len(quiet)) if quiet[place] != loud[place]] == [shape.depth + 1 + 7]
+
+
 @pytest.mark.parametrize("bit", [0, 9, 15])
 def test_a_flip_is_undone_by_the_same_flip_and_is_one_bit(bit):
     model = torch_model.TorchModel(TINY, "cpu")
