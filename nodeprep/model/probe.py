@@ -66,8 +66,8 @@ class Mismatch:
     got: str
     confirmed: bool | None
     """A repeat on the spot gave again another answer than the reference (True) or the reference (False)."""
-    part: Literal["output", "gradient"] = "output"
-    """Of the block: what it gave forward, or the gradients of its backward pass."""
+    part: Literal["weights", "output", "gradient"] = "output"
+    """Of the block: its weights in memory, what it gave forward, or the gradients of its backward pass."""
     batch: int = 0
     """Images of that iteration; 0 where results do not say."""
 
@@ -77,8 +77,9 @@ class Digests:
     """Bitwise comparison of every block's output over all iterations."""
 
     reference: tuple[str, ...]
-    """One digest a block, one of the final output, in training one of each block's gradients from the
-    last block to the first; of the first measured iteration of the largest batch."""
+    """One digest a block, one of the final output, one of each block's weights, one of the embedding's, in
+    training one of each block's gradients from the last block to the first; of the first measured
+    iteration of the largest batch."""
     iterations_compared: int
     mismatch_count: int
     mismatches: tuple[Mismatch, ...]

@@ -290,10 +290,10 @@ class Run:
             again = {True: ", and again on a repeat", False: ", but not on a repeat", None: ""}
             self._say(
                 "compute",
-                "iteration %d: the output of %s differs from the reference%s"
+                "iteration %d: %s differ from the reference%s"
                 % (
                     found["iteration"],
-                    _block_name(found["block"], self._options.workload.depth),
+                    _part_name(found["part"], found["block"], self._options.workload.depth),
                     again[found["confirmed"]],
                 ),
                 gpu=record.gpu.address,
@@ -536,8 +536,13 @@ def _environment(backend: str, gpu: Gpu, workers: int) -> Dict[str, str]:
     return environment
 
 
-def _block_name(block: int, depth: int) -> str:
-    return "block %d" % block if block < depth else "the final norm"
+def _part_name(part: str, block: int, depth: int) -> str:
+    where = (
+        "block %d" % block if block < depth else "the embedding" if part == "weights" else "the final norm"
+    )
+    return {"weights": "the weights of ", "output": "the outputs of ", "gradient": "the gradients of "}[
+        part
+    ] + where
 
 
 def _span(values: Sequence[float], form: str) -> str:

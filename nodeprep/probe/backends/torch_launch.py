@@ -80,9 +80,10 @@ class Launcher:
 
         Always kernel by kernel, whatever the launch mode: a graph cannot stop half-way.
         """
-        if place >= len(self._model.blocks):
+        upto = place if place < len(self._model.blocks) else None
+        if self._training and upto is None:
             return self._run(self._last_batch, None)
-        return torch.stack([one.reshape(()) for one in self._model.forward(self._last_batch, place)])
+        return torch.stack([one.reshape(()) for one in self._model.forward(self._last_batch, upto)])
 
     def flip(self, flip: Flip) -> None:
         """Flips a bit of a weight in place; graphs read the same memory."""

@@ -60,7 +60,7 @@ class TrainingStep:
             digests.append(made.digest(x))
             if each:
                 each(x)
-        digests.append(made.digest(made.last_norm(x)))
+        digests += [made.digest(made.last_norm(x)), *made.weight_digests()]
         bad = non_finite(x)
         gradient = self._gradient_of_loss(x)
         del x
