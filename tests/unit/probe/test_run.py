@@ -393,7 +393,7 @@ def test_a_result_that_cannot_be_written_is_no_result(tmp_path):
 @pytest.mark.parametrize(
     ("more", "complaint"),
     [
-        (("--level", "soak"), "not in this version"),
+        (("--level", "soaked"), "unknown level"),
         (("--workload", "tini"), "did you mean tiny?"),
         (("--inject", "flip:block=99,bit=0"), "block must be between 0 and 15"),
         (("--duration-s", "-3"), "--duration-s must be above 0"),
