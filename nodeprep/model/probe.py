@@ -194,7 +194,7 @@ class ProbeResult:
 
     host: str
     simulated: bool
-    backend: Literal["torch", "numpy"]
+    backend: Literal["torch", "tensorrt", "numpy"]
     state: ProbeState
     error: str
     """Why it is not "completed"; "" when it is."""

@@ -53,6 +53,12 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--inject", default="", metavar="FAULT", help="for example flip:block=7,bit=0")
     run.add_argument("--duration-s", type=float, help="length of the compute phase, or of the soak")
     run.add_argument("--run", default="", metavar="ID", help="id of the run this is part of")
+    run.add_argument(
+        "--backend",
+        choices=("torch", "tensorrt"),
+        default="torch",
+        help="what computes the model on real GPUs (default: torch)",
+    )
     run.add_argument("--share", action="store_true", help="load GPUs that others compute on")
     run.add_argument(
         "--nvml-deadline-s", type=float, default=30.0, help="how long NVML may take to list GPUs"
@@ -68,6 +74,8 @@ def _options(given: argparse.Namespace) -> Options:
             "the workload %s is for simulated nodes; it would not load a GPU" % chosen.name,
             hint="use vit-g, or a workload file of your own",
         )
+    if given.backend == "tensorrt" and backend == "numpy":
+        raise UsageProblem("a simulated node has no TensorRT", hint="leave --backend out")
     return Options(
         root=given.root,
         backend=backend,
@@ -81,6 +89,7 @@ def _options(given: argparse.Namespace) -> Options:
         share=given.share,
         nvml_deadline_s=given.nvml_deadline_s,
         run=given.run,
+        engine="tensorrt" if given.backend == "tensorrt" else "",
     )
 
 

@@ -135,7 +135,7 @@ class Run:
         chosen = gpus.select(census, options.gpus)
         if not options.gpus:
             self._problems.extend(census.problems)
-        need = options.workload.memory_bytes if options.backend == "torch" else 0
+        need = options.memory_bytes
         for gpu in chosen:
             unread = gpus.check_free(gpu, options.share, need)
             if unread:
@@ -227,6 +227,7 @@ class Run:
         gpu, options = record.gpu, self._options
         spec = {
             "backend": options.backend,
+            "engine": options.computes,
             "root": options.root,
             "turns": self._folder.file(turns.FOLDER),
             # Simulated copies do not contend.
@@ -452,7 +453,7 @@ class Run:
             "host": "",
             "run": options.run,
             "simulated": options.simulated,
-            "backend": options.backend,
+            "backend": options.computes,
             "state": state,
             "error": error,
             "hint": hint,

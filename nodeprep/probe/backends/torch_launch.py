@@ -51,6 +51,11 @@ class Launcher:
             self._capture()
 
     @property
+    def model(self) -> TorchModel:
+        """Weights and input."""
+        return self._model
+
+    @property
     def rested_s(self) -> float:
         """Seconds that bursts kept the last pass waiting."""
         return self._burst.rested_s

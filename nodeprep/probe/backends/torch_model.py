@@ -148,6 +148,15 @@ class TorchModel:
         """
         return [digest(memory, self._row_weights[: len(memory)]) for memory in self._memory]
 
+    def summary(self, outputs: List[Tensor]) -> Tensor:
+        """What a pass gives, from the outputs of all blocks and the final one, whoever computed them.
+
+        One tensor: digests as of `forward`, the count of non-finite values, and none subnormal.
+        """
+        values = [self.digest(x) for x in outputs] + self.weight_digests()
+        values += [non_finite(outputs[-2]), torch.zeros((), dtype=torch.int64, device=self.device)]
+        return torch.stack([one.reshape(()) for one in values])
+
     def flip(self, flip: Flip) -> None:
         """Flips a bit of a weight in place."""
         matrix = self.blocks[flip.block][flip.tensor + ".weight"].view(-1)
