@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Optional, Tuple
 
+from ..node.workload_file import DTYPE_BYTES
 from .inject import Flip
 from .levels import Budget
-from .workload import DTYPE_BYTES, Workload
+from .workload import Workload
 
 
 @dataclass(frozen=True)
