@@ -52,7 +52,7 @@ _SIMULATED = PeersBudget(
     all_reduce_bytes=(1024, 4096),
     all_reduce_s=0.0,
     repeats=(1, 1),
-    open_s=60.0,
+    open_s=180.0,
     answer_s=20.0,
     collective_s=20.0,
 )
