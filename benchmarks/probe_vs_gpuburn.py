@@ -2,11 +2,11 @@
 
     PYTHONPATH=. python3 benchmarks/probe_vs_gpuburn.py --gpu-burn DIR/gpu_burn [--seconds 60] [--rounds 3]
 
-Needs both: this checkout with a Python that has torch, and gpu-burn (github.com/wilicc/gpu-burn), which has to be
-built where its compare.ptx lies. Each round runs the probe, gpu-burn in its default mode and with tensor cores
-(-tc), with a pause before each, so that none starts on the other's heat. NVML is read the same way for all,
-by the probe's own sampler, and the first seconds of each are left out. Prints one JSON line a run and the
-medians at the end. gpu-burn's own exit code is told as well: it is 0 also for a GPU that it calls FAULTY.
+Needs both: this checkout with a Python that has torch, and gpu-burn (github.com/wilicc/gpu-burn), built where
+its compare.ptx lies. Each round runs the probe, gpu-burn in its default mode and with tensor cores (-tc),
+with a pause before each, so that none starts on the other's heat. NVML is read the same way for all, by the
+probe's own sampler, and the first seconds of each are left out. Prints one JSON line a run and the medians
+at the end. gpu-burn's own exit code is told as well: it is 0 also for a GPU that it calls FAULTY.
 """
 
 from __future__ import annotations
