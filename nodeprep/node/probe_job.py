@@ -101,8 +101,9 @@ def resume(job_dir: str) -> Dict[str, Any]:
     Returns:
         {changed, error}. Unchanged are jobs that run, that are no soak, or that died too often.
     """
-    job, alive = _running_job(job_dir)
-    if job is None or alive or not _may_go_on(job):
+    standing = _standing(job_dir)
+    job = standing["job"]
+    if standing["state"] != "died" or job is None or not _may_go_on(job):
         return {"changed": False, "error": ""}
     resumed = int(job.get("resumed", 0)) + 1
     if resumed > MOST_RESUMES:
