@@ -15,7 +15,7 @@ from nodeprep.probe import inject, workload  # noqa: E402
 from nodeprep.probe.backends import numpy_model, torch_copies, torch_model  # noqa: E402
 from nodeprep.probe.backends.torch_backend import TorchBackend  # noqa: E402
 from nodeprep.probe.hashing import hexadecimal, mix  # noqa: E402
-from nodeprep.probe.levels import budget, with_seconds  # noqa: E402
+from nodeprep.probe.levels import budget  # noqa: E402
 from nodeprep.probe.phases import Assignment  # noqa: E402
 from nodeprep.probe.problem import ProbeError  # noqa: E402
 from nodeprep.probe.session import Session  # noqa: E402
@@ -130,8 +130,14 @@ def pretended(monkeypatch):
 
 def test_a_session_on_the_torch_backend(pretended):
     said: list[dict] = []
-    plan = dataclasses.replace(budget("quick", "torch"), total_s=None)
-    plan = with_seconds(plan, copies=0.02, ceiling=0.01, warm_up=0.01, compute=0.3)
+    lengths = {"copies": 0.02, "ceiling": 0.01, "build": 0.0, "warm-up": 0.01, "compute": 0.3}
+    # Device memory and transients have tests of their own, at sizes a CPU can do.
+    plan = dataclasses.replace(
+        budget("quick", "torch"),
+        total_s=None,
+        opening=tuple((name, lengths[name]) for name in ("copies", "ceiling", "build", "warm-up")),
+        round=(("compute", lengths["compute"]),),
+    )
     flip = inject.make(TINY, block=5, bit=12, iteration=3)
     turns = Turns("", GPU["address"], ())
     Session(TorchBackend(GPU), Assignment(TINY, plan, 0.0, flip), lambda **m: said.append(m), turns).run()
@@ -139,6 +145,7 @@ def test_a_session_on_the_torch_backend(pretended):
     assert phases == ["copies", "ceiling", "build", "warm-up", "compute"]
     found = [message["mismatch"] for message in said if message["kind"] == "mismatch"]
     assert (found[0]["iteration"], found[0]["block"], found[0]["confirmed"]) == (3, 5, True)
+    assert found[0]["part"] == "weights"
     assert all(message["non_finite"] == 0 for message in said if "non_finite" in message)
     copies = [message for message in said if message["kind"] == "copies"][-1]
     assert copies["content_errors"] == 0
