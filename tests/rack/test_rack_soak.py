@@ -1,4 +1,4 @@
-"""A soak of a simulated node from the command line, killed half-way: it goes on, and the certificate says so."""
+"""A soak of a simulated node from the command line, killed half-way: it goes on, and its checks say so."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_soak_survives_the_kill_of_its_probe(tmp_path: Path) -> None:
     # 0.015 h: a minute, a few legs of a simulated node.
     asked = ("certify", "-i", rack.inventory, "-o", out, "--level", "soak", "--soak-hours", "0.015", "--json")
     process = cli.start(*asked)
-    job = _job(rack.nodes["node01"].root)
+    job = _job(rack.nodes[0].root)
     os.kill(job["pid"], signal.SIGKILL)
     said, talk = process.communicate(timeout=400)
     found = json.loads((out / "probe" / "node01" / "result.json").read_text())
