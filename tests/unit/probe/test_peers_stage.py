@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from peers_root import THIRD, three
 from probe_root import ADDRESSES, alive, children, make_root
 
 from nodeprep.model.codec import from_builtins
@@ -20,26 +21,11 @@ from nodeprep.probe.peers import budget
 from nodeprep.probe.peers.stage import TRANSPORT_VARIABLE, Order, Peers
 from nodeprep.sim import hardware
 
-THIRD = "0000:3d:00.0"
-
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch):
     """A rank that hangs is found soon, also on a busy machine."""
     monkeypatch.setattr(budget, "_SIMULATED", dataclasses.replace(budget._SIMULATED, collective_s=6.0))
-
-
-def three(path: Path, *faults: hardware.Fault, on: int = 1) -> Path:
-    """A root with three GPUs, one of them with faults."""
-    addresses = (*ADDRESSES, THIRD)
-    hardware.install(
-        path,
-        [
-            hardware.SimulatedGpu(address=at, seed="probe", faults=faults if place == on else ())
-            for place, at in enumerate(addresses)
-        ],
-    )
-    return path
 
 
 def stage(root: Path, log: Any, *, stopped=lambda: False, say=lambda _: None, **changes: Any) -> Peers:
