@@ -21,8 +21,8 @@ class PeersBudget:
         open_s: From the start of a rank until its device is ready: a cold disk under the import of torch,
             and a CUDA context on every GPU of the node.
         answer_s: Beyond the time that a measurement takes by itself.
-        collective_s: One collective, the building of NCCL's channels included. A rank that has not arrived
-            by then hangs: on eight H200 the first one takes seconds, all later ones milliseconds.
+        collective_s: One collective, the building of NCCL's channels included, which takes seconds where all
+            later ones take milliseconds. A rank that has not arrived by then hangs.
     """
 
     host_copy_s: float
