@@ -85,6 +85,33 @@ def test_a_flipped_lowest_bit_anywhere_is_found_in_the_next_iteration(tmp_path, 
         assert (first["iteration"], first["block"], first["confirmed"]) == (3, block, True)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"launch": "graph"},
+        {"batch": 3, "batch_least": 1},
+        {"mode": "training", "gradient_norm_max": 1.0, "batch": 1},
+        {"input": "prefetched", "pcie_direction": "d2h", "pcie_share": 0.5},
+    ],
+    ids=["graph", "batches", "training", "prefetched"],
+)
+def test_a_flip_is_found_in_every_mode_and_nothing_else(tmp_path, quick, change):
+    shipped = json.loads((SOURCES / "nodeprep" / "node" / "workloads" / "vit-g.json").read_text())
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps({**shipped, "name": "mine", **change}))
+    # The last --workload counts.
+    fault = "flip:block=7,bit=0,iteration=6"
+    result = run(tmp_path, "--duration-s", "12", "--workload", str(file), "--inject", fault)
+    for gpu in result["gpus"]:
+        digests = gpu["digests"]["value"]
+        first = digests["mismatches"][0]
+        assert (first["iteration"], first["block"], first["part"]) == (6, 7, "weights")
+        assert first["confirmed"] is True
+        assert gpu["non_finite_values"]["value"] == 0
+        if change.get("launch") == "graph":
+            assert digests["reference"] == quick["gpus"][0]["digests"]["value"]["reference"]
+
+
 def test_two_processes_agree_on_every_bit(tmp_path, quick):
     again = run(tmp_path, "--duration-s", "4")
     one, other = (run_["gpus"][0]["digests"]["value"]["reference"] for run_ in (quick, again))
