@@ -1,4 +1,4 @@
-"""The peers stage on real GPUs: `pytest tests/gpu`. Skips, with the reason, where there are fewer than two."""
+"""The peers stage on real GPUs: `pytest tests/gpu`. Skips, with the reason, where there are not two."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ SOURCES = Path(__file__).resolve().parents[2]
 
 
 def _why_not() -> str:
+    if not Path("/proc/driver/nvidia/version").exists() and not Path("/dev/nvidiactl").exists():
+        return "no NVIDIA driver on this machine"
     ask = "import torch; print(torch.cuda.device_count())"
     asked = subprocess.run([PYTHON, "-c", ask], capture_output=True, text=True, check=False)
     if asked.returncode:
