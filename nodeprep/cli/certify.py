@@ -30,7 +30,8 @@ def certify(
         typer.Option("--level", help="quick: a minute; standard: ten; extended: two hours; soak: days."),
     ] = None,
     workload: Annotated[
-        str | None, typer.Option("--workload", help="A shipped workload (vit-g) or a YAML file.")
+        str | None,
+        typer.Option("--workload", help="A shipped workload (vit-g, vit-g-14, ...) or a YAML file."),
     ] = None,
     inject: Annotated[
         str,

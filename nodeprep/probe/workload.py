@@ -148,7 +148,8 @@ class Workload:
         Training adds every block's saved input and, for the one block that is run again, its
         activations once more with their gradients, and the gradients of its weights; measured 34.1 GiB for
         vit-g-train, estimated 35.4, each without copies and context. Graphs of a range of batches share
-        one pool, which is as large as the largest of them; measured 28.1 GiB for 1 to 8 images, estimated 28.0.
+        one pool, which is as large as the largest of them; measured 28.1 GiB for 1 to 8 images,
+        estimated 28.0.
         """
         size = DTYPE_BYTES[self.dtype]
         row = self.batch * self.tokens * size
