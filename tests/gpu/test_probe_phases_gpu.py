@@ -70,7 +70,7 @@ def test_sampling_is_dense_and_cheap(quick: dict[str, Any]) -> None:
         assert telemetry["trouble"] == ""
         assert telemetry["longest_gap_ms"] < 500
         # Of one CPU core, for all GPUs.
-        assert value(telemetry["cpu_of_run_fraction"]) < 0.1 * len(quick["gpus"])
+        assert value(telemetry["cpu_of_run_fraction"]) < 0.15 * len(quick["gpus"])
         assert value(gpu["xid_events"]) == []
 
 
