@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 SETUP  := $(VENV)/.ready
 
-.PHONY: help setup demo test test-torch test-metal test-metal-full check schemas clean
+.PHONY: help setup demo test test-torch test-gpu test-metal test-metal-full check schemas clean
 
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\): .*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -28,6 +28,9 @@ test: $(SETUP)   ## all tests that need no GPU and no torch
 test-torch: $(SETUP)  ## the tests that need torch; installs it (large) when it is missing
 	$(BIN)/python -c 'import torch' 2>/dev/null || $(BIN)/python -m pip install --quiet torch
 	$(BIN)/python -m pytest -m torch
+
+test-gpu: $(SETUP)  ## the tests on a real GPU; NODEPREP_PROBE_PYTHON names a Python with torch
+	$(BIN)/python -m pytest -m gpu -rs
 
 # Debian packages that the virtual rack needs and this machine lacks; only root can install them.
 METAL_HOST = missing=$$($(BIN)/python -m nodeprep.sim.vm missing) && { [ -z "$$missing" ] || \

@@ -38,11 +38,11 @@ def main() -> None:
     vit = dataclasses.replace(workload.load("vit-g"), batch=1)
     small = dataclasses.replace(vit, image_height=768, image_width=1024)
     runs = {
-        "explicit, 2048 x 1536": (vit, FLIPS, 50),
+        "explicit, 2048 x 1536": (vit, FLIPS, 20),
         "explicit": (small, FLIPS, given.iterations),
         "graph": (dataclasses.replace(small, launch="graph"), FLIPS, given.iterations // 2),
         "batches 1 to 3": (dataclasses.replace(small, batch=3, batch_least=1), FLIPS, given.iterations // 5),
-        "training": (dataclasses.replace(small, mode="training", gradient_norm_max=1.0), FLIPS, 100),
+        "training": (dataclasses.replace(small, mode="training", gradient_norm_max=1.0), FLIPS, 20),
     }
     found: dict[str, Any] = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}
     for name, (shape, flips, iterations) in runs.items():

@@ -171,6 +171,8 @@ def _probe_gaps(context: Context, level: str | None, workload: str | None) -> It
     if probe is None:
         yield f"the node was not loaded: {context.probe_absent_reason or 'the probe did not run'}"
         return
+    if probe.backend == "tensorrt":
+        yield "the probe ran on the backend tensorrt, and certificates speak of torch"
     if probe.injected:
         yield f"a fault was injected on purpose ({probe.injected}): this run can never certify"
     if probe.state != "completed":

@@ -9,7 +9,7 @@ from functools import partial
 from nodeprep.checks._check import Check, Context
 from nodeprep.checks._golden import compare
 from nodeprep.checks._runs import each_run, result
-from nodeprep.model.golden import Bits, bits_of, block_name, difference
+from nodeprep.model.golden import Bits, bits_of, block_name, difference, place_of
 from nodeprep.model.probe import Digests, GpuRun, ProbeResult
 from nodeprep.model.reading import Unreadable
 from nodeprep.model.result import CheckResult
@@ -78,8 +78,8 @@ def _first(digests: Digests, depth: int) -> str:
         False: "a repeat on the spot was right again",
         None: "it was not repeated",
     }[first.confirmed]
-    place = first.block if first.part == "output" else 2 * depth - first.block
-    return f"{found}, first in {block_name(place, depth)} of iteration {first.iteration} ({again})"
+    where = block_name(place_of(first.block, first.part, depth), depth)
+    return f"{found}, first in {where} of iteration {first.iteration} ({again})"
 
 
 def _in_majority(agreeing: Counter[Bits], reference: Bits) -> bool:

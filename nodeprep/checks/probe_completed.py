@@ -35,6 +35,8 @@ LEAST = {
     "standard": Least(compute_s=420.0, compared=42),
     "extended": Least(compute_s=6300.0, compared=630),
 }
+# Part of a soak that its compute phases are: 0.9 of each leg of half an hour (nodeprep/probe/levels.py).
+LEAST_OF_SOAK = 0.8
 # A simulated GPU has nothing to warm up; it must still have been compared more than once.
 SIMULATED = Least(compute_s=0.0, compared=2)
 
@@ -131,13 +133,24 @@ def _least(probe: ProbeResult) -> Least:
     Raises:
         Unreadable: A level that this version does not know, or real hardware that was never loaded.
     """
-    if probe.level not in LEAST:
+    if probe.level not in LEAST and probe.level != "soak":
         raise Unreadable(f"this version does not know what the level {probe.level!r} means")
     if probe.backend == "torch":
-        return LEAST[probe.level]
+        return LEAST[probe.level] if probe.level != "soak" else _least_of_soak(probe)
     if not probe.simulated:
         raise Unreadable(f"the backend {probe.backend} loads no GPU, and the result does not say simulated")
     return SIMULATED
+
+
+def _least_of_soak(probe: ProbeResult) -> Least:
+    """Of the time that the soak lasted without its gaps, which soak_gaps judges.
+
+    Raises:
+        Unreadable: There is no account of it.
+    """
+    soak = probe.soak.require("the account of the soak")
+    loaded_s = soak.lasted_s - sum(gap.end_s - gap.start_s for gap in soak.gaps)
+    return Least(compute_s=LEAST_OF_SOAK * loaded_s, compared=int(LEAST_OF_SOAK * loaded_s / 10))
 
 
 CHECK = Check(

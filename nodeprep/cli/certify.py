@@ -27,10 +27,11 @@ def certify(
     out: Output,
     level: Annotated[
         Literal["quick", "standard", "extended", "soak"] | None,
-        typer.Option("--level", help="quick: a minute; standard: ten; extended: two hours."),
+        typer.Option("--level", help="quick: a minute; standard: ten; extended: two hours; soak: days."),
     ] = None,
     workload: Annotated[
-        str | None, typer.Option("--workload", help="A shipped workload (vit-g) or a YAML file.")
+        str | None,
+        typer.Option("--workload", help="A shipped workload (vit-g, vit-g-14, ...) or a YAML file."),
     ] = None,
     inject: Annotated[
         str,
@@ -39,13 +40,17 @@ def certify(
             help="Prove that the probe finds a fault, e.g. flip:block=7,bit=0. Such a run never certifies.",
         ),
     ] = "",
+    soak_hours: Annotated[
+        float, typer.Option("--soak-hours", min=0.0, max=720.0, help="Length of a soak; 0 is seven days.")
+    ] = 0.0,
     key: _options.Key = None,
 ) -> ExitCode:
     """Load each node, judge it, and sign what was found."""
     with _command.session(asked, "certify", out) as session:
-        certified = run_certify(
-            session, CertifyOptions(level=level, workload=workload, inject=inject, key=key)
+        options = CertifyOptions(
+            level=level, workload=workload, inject=inject, soak_s=3600.0 * soak_hours, key=key
         )
+        certified = run_certify(session, options)
         run, folder = session.run_document(), session.run_dir
     code = worst(
         [

@@ -90,4 +90,15 @@ def block_name(place: int, depth: int) -> str:
     """A place in the probe's list of digests, in words."""
     if place < depth:
         return f"block {place}"
-    return "the final norm" if place == depth else f"the gradients of block {2 * depth - place}"
+    if place == depth:
+        return "the final norm"
+    if place <= 2 * depth:
+        return f"the weights of block {place - depth - 1}"
+    if place == 2 * depth + 1:
+        return "the weights of the embedding"
+    return f"the gradients of block {3 * depth + 1 - place}"
+
+
+def place_of(block: int, part: str, depth: int) -> int:
+    """The place in that list of what a mismatch names."""
+    return {"output": block, "weights": depth + 1 + block, "gradient": 3 * depth + 1 - block}[part]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from nodeprep.model.probe_peers import NOT_MEASURED, Peers
 from nodeprep.model.probe_phases import (
@@ -16,8 +16,11 @@ from nodeprep.model.probe_phases import (
     Transients,
     XidEvent,
 )
+from nodeprep.model.probe_soak import Soak
 from nodeprep.model.probe_stats import Stats
 from nodeprep.model.reading import Reading
+
+NO_SOAK: Reading[Any] = Reading("not_supported", detail="only the level soak is one")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +66,8 @@ class Mismatch:
     got: str
     confirmed: bool | None
     """A repeat on the spot gave again another answer than the reference (True) or the reference (False)."""
-    part: Literal["output", "gradient"] = "output"
-    """Of the block: what it gave forward, or the gradients of its backward pass."""
+    part: Literal["weights", "output", "gradient"] = "output"
+    """Of the block: its weights in memory, what it gave forward, or the gradients of its backward pass."""
     batch: int = 0
     """Images of that iteration; 0 where results do not say."""
 
@@ -74,8 +77,9 @@ class Digests:
     """Bitwise comparison of every block's output over all iterations."""
 
     reference: tuple[str, ...]
-    """One digest a block, one of the final output, in training one of each block's gradients from the
-    last block to the first; of the first measured iteration of the largest batch."""
+    """One digest a block, one of the final output, one of each block's weights, one of the embedding's, in
+    training one of each block's gradients from the last block to the first; of the first measured
+    iteration of the largest batch."""
     iterations_compared: int
     mismatch_count: int
     mismatches: tuple[Mismatch, ...]
@@ -190,7 +194,7 @@ class ProbeResult:
 
     host: str
     simulated: bool
-    backend: Literal["torch", "numpy"]
+    backend: Literal["torch", "tensorrt", "numpy"]
     state: ProbeState
     error: str
     """Why it is not "completed"; "" when it is."""
@@ -209,4 +213,6 @@ class ProbeResult:
     """Id of the run it belongs to; "" when the probe was started by hand."""
     peers: Reading[Peers] = NOT_MEASURED
     """What the GPUs did together; not supported for a single GPU."""
+    soak: Reading[Soak] = NO_SOAK
+    """Not supported for every level but soak."""
     schema: Literal["nodeprep.probe/1"] = field(default="nodeprep.probe/1")

@@ -39,6 +39,9 @@ COLUMNS = (
     *PCIE_ERROR_FIELDS,
 )
 POLL_S = 0.02
+# Counters of errors and memory in use change seldom and cost most of a sweep: each field is a call of its own
+# inside the driver. Between two readings their last values stand.
+SLOW_S = 1.0
 DEADLINE_S = 1.0
 
 FIELD_MEMORY_TEMPERATURE, FIELD_POWER_AVERAGE, FIELD_POWER_INSTANT = 82, 185, 186
@@ -156,6 +159,8 @@ class _Worker(threading.Thread):
         self._counters = False
         self._watching_power = False
         self._draws: List[Draw] = []
+        self._slow: Dict[str, Reading] = {}
+        self._slow_due = 0.0
 
     # called by the sampler
 
@@ -285,7 +290,7 @@ class _Worker(threading.Thread):
         pynvml = calls.pynvml
         read = calls.read
         wanted = [FIELD_MEMORY_TEMPERATURE, FIELD_POWER_AVERAGE, FIELD_POWER_INSTANT]
-        fields = read_fields(calls, handle, [*wanted, *PCIE_ERROR_FIELDS.values()])
+        fields = read_fields(calls, handle, wanted)
         rates = read("nvmlDeviceGetUtilizationRates", handle, value=lambda u: (int(u.gpu), int(u.memory)))
         rx, tx = self._traffic(calls, handle)
         return {
@@ -300,16 +305,25 @@ class _Worker(threading.Thread):
             "event_reasons": event_reasons(calls, handle),
             "utilization_percent": then(rates, lambda both: both[0]),
             "memory_utilization_percent": then(rates, lambda both: both[1]),
-            "memory_used_gib": read(
-                "nvmlDeviceGetMemoryInfo", handle, value=lambda info: round(info.used / 2**30, 3)
-            ),
             "pcie_rx_gbps": rx,
             "pcie_tx_gbps": tx,
             "link_gen": read("nvmlDeviceGetCurrPcieLinkGeneration", handle),
             "link_width_lanes": read("nvmlDeviceGetCurrPcieLinkWidth", handle),
-            "replays": read("nvmlDeviceGetPcieReplayCounter", handle),
-            **{name: fields[number] for name, number in PCIE_ERROR_FIELDS.items()},
+            **self._read_slow(calls, handle),
         }
+
+    def _read_slow(self, calls: Calls, handle: Any) -> Dict[str, Reading]:
+        if time.monotonic() >= self._slow_due:
+            self._slow_due = time.monotonic() + SLOW_S
+            errors = read_fields(calls, handle, list(PCIE_ERROR_FIELDS.values()))
+            self._slow = {
+                "memory_used_gib": calls.read(
+                    "nvmlDeviceGetMemoryInfo", handle, value=lambda info: round(info.used / 2**30, 3)
+                ),
+                "replays": calls.read("nvmlDeviceGetPcieReplayCounter", handle),
+                **{name: errors[number] for name, number in PCIE_ERROR_FIELDS.items()},
+            }
+        return self._slow
 
     def _traffic(self, calls: Calls, handle: Any) -> List[Reading]:
         """Received and sent, GB/s."""

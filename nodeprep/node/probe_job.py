@@ -28,6 +28,8 @@ LOOK_S = 0.1
 SUPERVISOR_S = 2.0
 LAUNCH_S = 20.0
 PYTHON_S = 30.0
+# A node that loses a soak more often has another trouble.
+MOST_RESUMES = 50
 _ENDED = ("completed", "interrupted", "failed")
 
 
@@ -93,6 +95,34 @@ def poll(job_dir: str, wait_s: float = 0.0, after_line: int = 0) -> Dict[str, An
     return {"finished": finished, "progress": progress, "lines": lines, **standing}
 
 
+def resume(job_dir: str) -> Dict[str, Any]:
+    """Starts a soak again that died, with the command of its first start; it goes on where it was.
+
+    Returns:
+        {changed, error}. Unchanged are jobs that run, that are no soak, or that died too often.
+    """
+    standing = _standing(job_dir)
+    job = standing["job"]
+    if standing["state"] != "died" or job is None or not _may_go_on(job):
+        return {"changed": False, "error": ""}
+    resumed = int(job.get("resumed", 0)) + 1
+    if resumed > MOST_RESUMES:
+        return {"changed": False, "error": "it died %d times and is not started again" % resumed}
+    try:
+        for name in (EXIT, RESULT):
+            _unlink(os.path.join(job_dir, name))
+        _launch(job["command"], job["root"], job_dir, resumed)
+    except (JobProblem, OSError) as problem:
+        return {"changed": False, "error": "it could not be started again: %s" % problem}
+    return {"changed": True, "error": ""}
+
+
+def _may_go_on(job: Dict[str, Any]) -> bool:
+    command = job["command"]
+    is_soak = ("--level", "soak") in [tuple(command[n : n + 2]) for n in range(len(command))]
+    return is_soak and not job.get("stopped")
+
+
 def stop(job_dir: str, grace_s: float = 5.0) -> Dict[str, Any]:
     """Asks the job to end (SIGTERM), and ends it by force (SIGKILL) after `grace_s`.
 
@@ -102,6 +132,8 @@ def stop(job_dir: str, grace_s: float = 5.0) -> Dict[str, Any]:
     job, alive = _running_job(job_dir)
     killed = False
     if alive and job is not None:
+        # A soak that is ended by force is not one that died.
+        _write_json(os.path.join(job_dir, JOB), {**job, "stopped": True})
         _signal_group(job, signal.SIGTERM)
         if not _wait_for_death(job, grace_s):
             killed = True
@@ -163,7 +195,7 @@ def _disk_problem(error: OSError, path: str) -> JobProblem:
     )
 
 
-def _launch(command: List[str], root: str, job_dir: str) -> Dict[str, Any]:
+def _launch(command: List[str], root: str, job_dir: str, resumed: int = 0) -> Dict[str, Any]:
     """Forks twice, so that the supervisor belongs to nobody; waits until the probe has been started."""
     reader, writer = os.pipe()
     child = os.fork()
@@ -171,7 +203,7 @@ def _launch(command: List[str], root: str, job_dir: str) -> Dict[str, Any]:
         try:
             os.setsid()
             if os.fork() == 0:
-                _supervise(command, root, job_dir, writer)
+                _supervise(command, root, job_dir, writer, resumed)
         finally:
             # Never back into the caller's code in a second process.
             os._exit(0)
@@ -203,7 +235,7 @@ def _answer(reader: int) -> Dict[str, Any]:
     return answer
 
 
-def _supervise(command: List[str], root: str, job_dir: str, writer: int) -> None:
+def _supervise(command: List[str], root: str, job_dir: str, writer: int, resumed: int) -> None:
     """Runs in the grandchild: starts the probe, waits for it, and notes how it ended."""
     problem: Optional[JobProblem] = None
     try:
@@ -211,7 +243,7 @@ def _supervise(command: List[str], root: str, job_dir: str, writer: int) -> None
         probe = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/"
         )
-        job = _describe(command, root, probe.pid)
+        job = {**_describe(command, root, probe.pid), "resumed": resumed}
         try:
             _write_json(os.path.join(job_dir, JOB), job)
         except OSError:

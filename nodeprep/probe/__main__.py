@@ -11,6 +11,7 @@ from . import inject, levels, workload
 from .options import Options
 from .problem import UsageProblem
 from .run import Run
+from .soak import Soak
 
 USAGE = 2
 
@@ -29,7 +30,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
         if problem.hint:
             print("hint: %s" % problem.hint, file=sys.stderr)
         return USAGE
-    return Run(options).execute()
+    return Soak(options).execute() if options.level == "soak" else Run(options).execute()
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -44,14 +45,20 @@ def _parser() -> argparse.ArgumentParser:
         default="vit-g",
         help="%s, or a JSON file (default: vit-g)" % ", ".join(workload_file.SHIPPED),
     )
-    run.add_argument("--level", default="quick", help="quick, standard or extended (default: quick)")
+    run.add_argument("--level", default="quick", help="quick, standard, extended or soak (default: quick)")
     run.add_argument("--out", required=True, help="folder for the results")
     run.add_argument(
         "--gpu", action="append", default=[], metavar="ADDRESS", help="only this GPU; repeatable"
     )
     run.add_argument("--inject", default="", metavar="FAULT", help="for example flip:block=7,bit=0")
-    run.add_argument("--duration-s", type=float, help="length of the compute phase")
+    run.add_argument("--duration-s", type=float, help="length of the compute phase, or of the soak")
     run.add_argument("--run", default="", metavar="ID", help="id of the run this is part of")
+    run.add_argument(
+        "--backend",
+        choices=("torch", "tensorrt"),
+        default="torch",
+        help="what computes the model on real GPUs (default: torch)",
+    )
     run.add_argument("--share", action="store_true", help="load GPUs that others compute on")
     run.add_argument(
         "--nvml-deadline-s", type=float, default=30.0, help="how long NVML may take to list GPUs"
@@ -67,6 +74,8 @@ def _options(given: argparse.Namespace) -> Options:
             "the workload %s is for simulated nodes; it would not load a GPU" % chosen.name,
             hint="use vit-g, or a workload file of your own",
         )
+    if given.backend == "tensorrt" and backend == "numpy":
+        raise UsageProblem("a simulated node has no TensorRT", hint="leave --backend out")
     return Options(
         root=given.root,
         backend=backend,
@@ -80,6 +89,7 @@ def _options(given: argparse.Namespace) -> Options:
         share=given.share,
         nvml_deadline_s=given.nvml_deadline_s,
         run=given.run,
+        engine="tensorrt" if given.backend == "tensorrt" else "",
     )
 
 

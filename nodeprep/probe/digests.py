@@ -16,8 +16,9 @@ class Mismatch:
     no findings of their own.
 
     Attributes:
-        block: The block it is of; equal to the model's depth for the final output.
-        part: "output", or "gradient" for what a block's backward pass gave.
+        block: The block it is of; equal to the model's depth for the final output, and for the weights of
+            the embedding.
+        part: "weights" for what lay in memory, "output", or "gradient" for what a backward pass gave.
         batch: Images of the iteration.
         place: Where in the iteration's list of digests.
     """
@@ -47,12 +48,14 @@ class Mismatch:
 def block_of(place: int, depth: int) -> Tuple[int, str]:
     """The block and the part of it that a place in an iteration's list of digests stands for.
 
-    The list has the outputs of all blocks, the final output, and in training the gradients from the
-    last block back to the first.
+    The list has the outputs of all blocks, the final output, the weights of all blocks, those of the
+    embedding, and in training the gradients from the last block back to the first.
     """
     if place <= depth:
         return place, "output"
-    return 2 * depth - place, "gradient"
+    if place <= 2 * depth + 1:
+        return place - depth - 1, "weights"
+    return 3 * depth + 1 - place, "gradient"
 
 
 class Comparison:
@@ -77,13 +80,15 @@ class Comparison:
             self.references[batch] = tuple(digests)
             return None
         self.compared += 1
-        for place, expected in enumerate(reference):
-            if digests[place] != expected:
-                block, part = block_of(place, self._depth)
-                return Mismatch(
-                    iteration, block, expected, digests[place], part=part, batch=batch, place=place
-                )
-        return None
+        wrong = [place for place, expected in enumerate(reference) if digests[place] != expected]
+        if not wrong:
+            return None
+        # Weights that changed are the cause of whatever else did.
+        place = next((place for place in wrong if block_of(place, self._depth)[1] == "weights"), wrong[0])
+        block, part = block_of(place, self._depth)
+        return Mismatch(
+            iteration, block, reference[place], digests[place], part=part, batch=batch, place=place
+        )
 
 
 class Findings:

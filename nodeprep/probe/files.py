@@ -30,16 +30,20 @@ def telemetry_name(address: str) -> str:
 class Folder:
     """The result folder. Space for the result is set aside first, so that a full disk can be reported.
 
+    Args:
+        path: The folder; made if need be.
+        keep_progress: Progress is added to what is there, as a soak does in its later lives.
+
     Raises:
         OSError: The folder cannot be made or written.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, keep_progress: bool = False) -> None:
         self.path = path
         os.makedirs(path, exist_ok=True)
         self._forget_earlier()
         self._set_aside()
-        self._progress = open(self.file(PROGRESS), "w", encoding="utf-8")  # noqa: SIM115 - lives with the run
+        self._progress = open(self.file(PROGRESS), "a" if keep_progress else "w", encoding="utf-8")  # noqa: SIM115 - lives with the run
 
     def file(self, name: str) -> str:
         """Path of a file in the folder."""
@@ -53,6 +57,10 @@ class Folder:
         """
         self._progress.write(json.dumps(line) + "\n")
         self._progress.flush()
+
+    def close(self) -> None:
+        """No more progress is told."""
+        self._progress.close()
 
     def write_telemetry(self, address: str, document: Dict[str, Any]) -> None:
         """Writes one GPU's samples.

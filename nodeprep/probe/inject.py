@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import Dict, Optional
 
+from ..node.workload_file import DTYPE_BYTES
 from .hashing import mix
 from .problem import UsageProblem
-from .workload import DTYPE_BYTES, Workload
+from .workload import Workload
 
 TENSORS = ("qkv", "proj", "fc1", "fc2")
 _HINT = "for example flip:block=7,bit=0 or flip:block=7,bit=0,tensor=fc2,index=12345, or hang:rank=1"

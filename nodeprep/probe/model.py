@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Iterator, Tuple
+from typing import Iterable, Iterator, List, Tuple
 
 from .workload import Workload
 
 # Raised with any change that gives other bits for the same workload: how weights are made, the order of
-# operations, what enters a digest, what "auto" and "plain" stand for. Digests of other numbers are not compared.
+# operations, what enters a digest, what "auto" and "plain" stand for. Digests of two numbers are not
+# compared with each other.
 ARITHMETIC = 1
 NORM_EPSILON = 1e-6
 _SQRT_12 = 12.0**0.5
@@ -25,9 +26,34 @@ class Tensor:
     offset: float = 0.0
 
     @property
+    def count(self) -> int:
+        """Elements."""
+        count = 1
+        for edge in self.shape:
+            count *= edge
+        return count
+
+    @property
     def scale(self) -> float:
         """Width of the uniform distribution."""
         return self.deviation * _SQRT_12
+
+
+# Tensors lie in one piece of memory each block, so that their digest is one pass over it. They begin
+# where an allocation of their own would, or matrix products would choose other kernels.
+_ALIGNED = 256
+# Elements of a row of that memory, as its digest reads it.
+ROW = 4096
+
+
+def layout(tensors: Iterable[Tensor]) -> Tuple[List[Tuple[Tensor, int]], int]:
+    """Each tensor with its offset in elements, and the length of all, which is whole rows."""
+    places: List[Tuple[Tensor, int]] = []
+    end = 0
+    for tensor in tensors:
+        places.append((tensor, end))
+        end += -(-tensor.count // _ALIGNED) * _ALIGNED
+    return places, -(-end // ROW) * ROW
 
 
 def embedding(workload: Workload) -> Iterator[Tensor]:

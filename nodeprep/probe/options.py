@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Optional, Tuple
 
+from ..node.workload_file import DTYPE_BYTES
 from .inject import Flip
 from .levels import Budget
 from .workload import Workload
@@ -17,6 +18,7 @@ class Options:
     Attributes:
         root: "/" for the machine itself; any other root is simulated, and so is its result.
         backend: "torch" or "numpy"; follows from the root.
+        engine: What computes the model: the backend itself, or "tensorrt" in place of "torch".
         out: Result folder.
         gpus: PCI addresses; empty means all.
         inject: The fault as it was typed, "" for none; `flip` is the same, parsed.
@@ -36,6 +38,22 @@ class Options:
     share: bool
     nvml_deadline_s: float
     run: str = ""
+    engine: str = ""
+
+    @property
+    def computes(self) -> str:
+        """The name of the backend that the result has."""
+        return self.engine or self.backend
+
+    @property
+    def memory_bytes(self) -> int:
+        """Free device memory that one GPU must have; simulated ones need none."""
+        if self.simulated:
+            return 0
+        # An engine writes the outputs of all blocks side by side.
+        work = self.workload
+        outputs = (work.depth + 1) * work.batch * work.tokens * work.width * DTYPE_BYTES[work.dtype]
+        return work.memory_bytes + (outputs if self.engine == "tensorrt" else 0)
 
     @property
     def simulated(self) -> bool:

@@ -17,15 +17,15 @@ import time
 import traceback
 from datetime import datetime, timezone
 from functools import partial
-from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from ..node import reading
-from . import files, gpus, inject, program, turns
+from . import documents, files, gpus, inject, program, turns, words
 from .backends.hints import NUMPY_HINT, TORCH_HINT
 from .gpus import Gpu
 from .options import Options
 from .peers.stage import Order, Peers
-from .phases import PHASES, Assignment, View
+from .phases import PHASES, Assignment
 from .problem import ProbeError
 from .process import ChildProcess
 from .record import GpuRecord
@@ -56,10 +56,15 @@ class Stopped(BaseException):
 
 
 class Run:
-    """One run; `execute` it once."""
+    """One run; `execute` it once.
 
-    def __init__(self, options: Options) -> None:
+    Args:
+        pass_on: Called with each progress line as well, by a soak for its legs.
+    """
+
+    def __init__(self, options: Options, pass_on: Optional[Callable[[Dict[str, Any]], None]] = None) -> None:
         self._options = options
+        self._pass_on_line = pass_on
         self._started = time.monotonic()
         self._started_at = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         self._signal = 0
@@ -104,7 +109,19 @@ class Run:
             self._preparing = False
             self._end_workers()
             shutil.rmtree(self._folder.file(turns.FOLDER), ignore_errors=True)
-        return self._conclude()
+        try:
+            return self._conclude()
+        finally:
+            self._folder.close()
+            self._selector.close()
+            signal.set_wakeup_fd(-1)
+            for descriptor in self._wakeup:
+                os.close(descriptor)
+
+    @property
+    def signalled(self) -> bool:
+        """A signal asked for its end, perhaps after its last word."""
+        return bool(self._signal)
 
     # ---- phases
 
@@ -118,7 +135,7 @@ class Run:
         chosen = gpus.select(census, options.gpus)
         if not options.gpus:
             self._problems.extend(census.problems)
-        need = options.workload.memory_bytes if options.backend == "torch" else 0
+        need = options.memory_bytes
         for gpu in chosen:
             unread = gpus.check_free(gpu, options.share, need)
             if unread:
@@ -198,7 +215,7 @@ class Run:
             if document["hint"]:
                 print("hint: %s" % document["hint"], file=sys.stderr)
         try:
-            self._say("end", self._last_words(document), percent=100)
+            self._say("end", words.at_the_end(document, self._records), percent=100)
         except OSError as error:
             # The result is written; a missing last progress line changes nothing in it.
             print(files.explain(error, files.PROGRESS), file=sys.stderr)
@@ -210,6 +227,7 @@ class Run:
         gpu, options = record.gpu, self._options
         spec = {
             "backend": options.backend,
+            "engine": options.computes,
             "root": options.root,
             "turns": self._folder.file(turns.FOLDER),
             # Simulated copies do not contend.
@@ -273,10 +291,10 @@ class Run:
             again = {True: ", and again on a repeat", False: ", but not on a repeat", None: ""}
             self._say(
                 "compute",
-                "iteration %d: the output of %s differs from the reference%s"
+                "iteration %d: %s differ from the reference%s"
                 % (
                     found["iteration"],
-                    _block_name(found["block"], self._options.workload.depth),
+                    words.part_name(found["part"], found["block"], self._options.workload.depth),
                     again[found["confirmed"]],
                 ),
                 gpu=record.gpu.address,
@@ -341,7 +359,7 @@ class Run:
     # ---- signals
 
     def _catch_signals(self) -> None:
-        reader, writer = os.pipe()
+        reader, writer = self._wakeup = os.pipe()
         os.set_blocking(reader, False)
         os.set_blocking(writer, False)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -362,15 +380,16 @@ class Run:
         return time.monotonic() - self._started
 
     def _say(self, phase: str, message: str, *, gpu: str = "", percent: Optional[int] = None) -> None:
-        self._folder.progress(
-            {
-                "t_s": round(self._now(), 1),
-                "phase": phase,
-                "message": message,
-                "percent": self._percent() if percent is None else percent,
-                "gpu": gpu,
-            }
-        )
+        line = {
+            "t_s": round(self._now(), 1),
+            "phase": phase,
+            "message": message,
+            "percent": self._percent() if percent is None else percent,
+            "gpu": gpu,
+        }
+        self._folder.progress(line)
+        if self._pass_on_line:
+            self._pass_on_line(line)
 
     def _percent(self) -> int:
         return min(99, int(100 * self._now() / (self._options.budget.planned_s + 1.0)))
@@ -378,38 +397,12 @@ class Run:
     def _report_progress(self) -> None:
         """One line for all GPUs, once each of them computes."""
         busy = [record for record in self._records if record.running]
-        if not busy or not all(record.iterations for record in busy) or self._now() < self._next_progress:
+        if not any(record.phase == "compute" for record in busy):
+            return
+        if not all(record.iterations for record in busy) or self._now() < self._next_progress:
             return
         self._next_progress = self._now() + self._options.budget.progress_s
-        tflops = [record.tflops() or 0.0 for record in busy]
-        words = ["%d GPUs" % len(busy)] if len(busy) > 1 else []
-        words.append("iteration %s" % _span([record.iterations for record in busy], "%d"))
-        words.append("%s TFLOP/s" % _span(tflops, "%.0f"))
-        watts = self._watts(busy)
-        if watts is not None:
-            words.append("%.0f W" % watts)
-        if any(record.mismatches for record in busy):
-            words.append("%d mismatches" % sum(record.mismatches for record in busy))
-        self._say("compute", ", ".join(words))
-
-    def _watts(self, busy: Sequence[GpuRecord]) -> Optional[float]:
-        """Draw of all of them together; None when one cannot be read."""
-        if self._telemetry is None:
-            return None
-        draws = [self._telemetry.latest(record.gpu.address, "power_w") for record in busy]
-        known = [draw for draw in draws if draw is not None]
-        return sum(known) if len(known) == len(draws) else None
-
-    def _last_words(self, document: Dict[str, Any]) -> str:
-        if document["error"]:
-            return "%s: %s" % (document["state"], document["error"])
-        passes = sum(record.iterations for record in self._records)
-        return "%s: %d iterations on %d GPUs in %.0f s" % (
-            document["state"],
-            passes,
-            len(self._records),
-            document["duration_s"],
-        )
+        self._say("compute", words.of_load(busy, self._telemetry))
 
     # ---- documents
 
@@ -434,7 +427,7 @@ class Run:
             "host": "",
             "run": options.run,
             "simulated": options.simulated,
-            "backend": options.backend,
+            "backend": options.computes,
             "state": state,
             "error": error,
             "hint": hint,
@@ -446,54 +439,18 @@ class Run:
             "started_at": self._started_at,
             "duration_s": round(self._now(), 3),
             "peers": self._peers,
-            "gpus": [self._gpu_document(record) for record in self._records],
+            "gpus": [
+                documents.of_gpu(record, self._telemetry, options, self._started) for record in self._records
+            ],
         }
-
-    def _summary(self, record: GpuRecord) -> Dict[str, Any]:
-        telemetry = self._telemetry or Telemetry(
-            self._options.root, [record.gpu.address], self._options.budget.telemetry_s, self._started
-        )
-        return telemetry.summary(record.gpu.address, record.windows("compute"), record.gpu.enforced_limit_w)
-
-    def _view(self, record: GpuRecord) -> View:
-        """What the parts of a record may see of its samples."""
-        limit, telemetry, address = record.gpu.enforced_limit_w, self._telemetry, record.gpu.address
-        cool_down = next(iter(record.windows("cool-down")), None)
-        if telemetry is None:
-            return View(limit, lambda *_: [], "there was no telemetry", cool_down)
-        return View(limit, lambda *where: telemetry.values(address, *where), telemetry.trouble, cool_down)
-
-    def _gpu_document(self, record: GpuRecord) -> Dict[str, Any]:
-        document = record.document(self._summary(record), self._view(record))
-        if self._telemetry is None:
-            nothing = reading.error("there was no telemetry")
-            return {**document, "xid_events": nothing, "aer_path": nothing}
-        listening = self._telemetry.listening(record.gpu.address)
-        # What was heard counts, whether or not somebody still listens.
-        heard = reading.ok(record.events) if record.events or listening["state"] == "ok" else listening
-        return {**document, "xid_events": heard, "aer_path": self._telemetry.aer_path(record.gpu.address)}
 
     def _outcome(self) -> Tuple[str, str, str]:
         """State, error and hint of the run as a whole."""
-        failed = [record for record in self._records if record.state == "failed"]
         if self._disk_trouble:
             return "failed", self._disk_trouble, "free space there, or name another folder with --out"
         if self._signal:
             return "interrupted", "stopped by %s" % signal.Signals(self._signal).name, ""
-        problems = list(self._problems)
-        if failed:
-            problems.insert(
-                0,
-                "%d of %d GPUs failed: %s"
-                % (
-                    len(failed),
-                    len(self._records),
-                    "; ".join("%s: %s" % (record.gpu.address, record.error) for record in failed),
-                ),
-            )
-        if problems:
-            return "failed", "; ".join(problems), self._hint or next((r.hint for r in failed if r.hint), "")
-        return "completed", "", ""
+        return documents.outcome(self._records, self._problems, self._hint)
 
 
 def _require_library(backend: str) -> None:
@@ -516,15 +473,6 @@ def _environment(backend: str, gpu: Gpu, workers: int) -> Dict[str, str]:
         for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
             environment[name] = "1"
     return environment
-
-
-def _block_name(block: int, depth: int) -> str:
-    return "block %d" % block if block < depth else "the final norm"
-
-
-def _span(values: Sequence[float], form: str) -> str:
-    low, high = form % min(values), form % max(values)
-    return low if low == high else "%s to %s" % (low, high)
 
 
 def _give_up(message: str) -> int:

@@ -49,7 +49,7 @@ def _run(spec: Dict[str, Any], reporter: Reporter) -> None:
     gpu = spec["gpu"]
     if spec["backend"] == "torch":
         stay_near(gpu["address"])
-    backend = open_backend(spec["backend"], spec["root"], gpu)
+    backend = open_backend(spec["engine"], spec["root"], gpu)
     try:
         turns = Turns(spec["turns"], gpu["address"], spec["everybody"])
         Session(backend, assignment_from(spec["assignment"]), reporter.send, turns).run()

@@ -84,6 +84,11 @@ class Workload:
         return self.patches + 1
 
     @property
+    def pcie_directions(self) -> Tuple[str, ...]:
+        """Ways of the copies beside the model, "h2d" and "d2h"."""
+        return ("h2d", "d2h") if self.pcie_direction == "both" else (self.pcie_direction,)
+
+    @property
     def training(self) -> bool:
         """True when each iteration has a backward pass."""
         return self.mode == "training"
@@ -138,11 +143,13 @@ class Workload:
         Weights, six tensors of model width and two of FFN width alive at once (the residual stream,
         its norm, q, k, v and the attention's output; the hidden layer before and after GELU), the
         32-bit counters from which the largest weight is made, the copies' four buffers of 256 MiB,
-        1 GiB for the context and libraries. Measured peak of vit-g: 12.3 GiB, estimated here: 15.7.
+        1 GiB for the context and libraries. Measured peak of vit-g: 12.3 GiB, estimated here: 15.5.
 
         Training adds every block's saved input and, for the one block that is run again, its
-        activations once more with their gradients, and the gradients of its weights. Graphs of a
-        range of batches share one pool, which is as large as the largest of them.
+        activations once more with their gradients, and the gradients of its weights; measured 34.1 GiB for
+        vit-g-train, estimated 35.4, each without copies and context. Graphs of a range of batches share
+        one pool, which is as large as the largest of them; measured 28.1 GiB for 1 to 8 images,
+        estimated 28.0.
         """
         size = DTYPE_BYTES[self.dtype]
         row = self.batch * self.tokens * size

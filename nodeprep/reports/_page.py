@@ -11,7 +11,7 @@ from nodeprep import registry
 from nodeprep.model.certificate import Certificate
 from nodeprep.model.plan import Change
 from nodeprep.model.run import NodeView, Run, RunView
-from nodeprep.reports import _charts, _checks, _evidence, _gpus, _probe, _topology
+from nodeprep.reports import _charts, _checks, _evidence, _gpus, _phases, _probe, _topology
 from nodeprep.reports._text import between, gib, moment, number, short_address
 
 Standing = Literal[
@@ -82,6 +82,7 @@ class NodePage:
     checks: tuple[_checks.Row, ...]
     counts: Mapping[_checks.Kind, int]
     probe: _probe.ProbeTable | None
+    probe_phases: _phases.PhaseTable | None
     charts: _charts.NodeCharts | None
     topology: _topology.Topology | None
     hops: _evidence.Hops | None
@@ -110,6 +111,7 @@ class Page:
     matrix: tuple[_checks.MatrixRow, ...]
     many: bool
     probe_headings: tuple[tuple[str, str], ...]
+    phase_headings: tuple[tuple[str, str], ...]
     chart_data: Mapping[str, Any]
 
 
@@ -142,6 +144,7 @@ def build(view: RunView) -> Page:
         many=len(nodes) > MANY_NODES,
         matrix=_checks.matrix([view.nodes[node.index] for node in columns], titles),
         probe_headings=_probe.HEADINGS,
+        phase_headings=_phases.HEADINGS,
         chart_data={str(node.index): node.charts.data for node in nodes if node.charts},
     )
 
@@ -235,6 +238,7 @@ def _node(
         checks=_checks.rows(results, titles),
         counts=_checks.counts(results),
         probe=_probe.table(node.probe, gpus) if node.probe else None,
+        probe_phases=_phases.table(node.probe, node.telemetry) if node.probe else None,
         charts=_charts.node_charts(node, gpus, points),
         topology=_topology.draw(node, gpus),
         hops=_evidence.hops(node),

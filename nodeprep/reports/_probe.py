@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from nodeprep.model.probe import GpuRun, ProbeResult
 from nodeprep.model.reading import Reading
+from nodeprep.reports._figures import Figure, figure
 from nodeprep.reports._gpus import GpuMark, GpuState
-from nodeprep.reports._text import duration, number, percent, reading, short_address
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """A table cell: a figure, or that there is none; `note` says why and stands under the table."""
-
-    text: str
-    small: str = ""
-    note: str = ""
-    grave: bool = False
+from nodeprep.reports._text import duration, number, percent, short_address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,9 +78,9 @@ def table(probe: ProbeResult, gpus: Sequence[GpuMark]) -> ProbeTable:
     )
     notes: dict[str, list[str]] = {}
     for row in rows:
-        for figure in row.figures:
-            if figure.note and row.label not in notes.setdefault(figure.note, []):
-                notes[figure.note].append(row.label)
+        for shown in row.figures:
+            if shown.note and row.label not in notes.setdefault(shown.note, []):
+                notes[shown.note].append(row.label)
     mismatches = _mismatches(probe)
     total = sum(run.digests.value.mismatch_count for run in probe.gpus if run.digests.value is not None)
     return ProbeTable(
@@ -130,31 +120,31 @@ def _figures(run: GpuRun) -> tuple[Figure, ...]:
     return (
         Figure(text=run.state, note=run.error, grave=run.state in ("failed", "interrupted")),
         Figure(text=str(run.iterations)),
-        _of(run.iteration_s, "iteration time", lambda s: number(s.median), lambda s: number(s.p95)),
-        _of(
+        figure(run.iteration_s, "iteration time", lambda s: number(s.median), lambda s: number(s.p95)),
+        figure(
             run.achieved_tflops,
             "TFLOP/s",
             number,
             lambda value: percent(value, run.ceiling_tflops.value or 0.0),
         ),
-        _of(
+        figure(
             telemetry.power_w,
             "power",
             lambda s: number(round(s.mean, 1)),
             lambda s: percent(s.mean, telemetry.enforced_limit_w.value or 0.0),
         ),
-        _of(telemetry.temperature_c, "temperature", lambda s: number(s.max)),
-        _of(telemetry.sm_mhz, "SM clock", lambda s: number(round(s.mean))),
+        figure(telemetry.temperature_c, "temperature", lambda s: number(s.max)),
+        figure(telemetry.sm_mhz, "SM clock", lambda s: number(round(s.mean))),
         _pair(copies.alone_h2d_gbps, copies.alone_d2h_gbps, "copies alone"),
         _pair(copies.during_h2d_gbps, copies.during_d2h_gbps, "copies under load"),
-        _of(
+        figure(
             run.digests,
             "bitwise comparison",
             lambda d: str(d.mismatch_count),
             lambda d: str(d.iterations_compared),
             grave=lambda d: d.mismatch_count > 0,
         ),
-        _of(run.non_finite_values, "non-finite values", number, grave=lambda count: count > 0),
+        figure(run.non_finite_values, "non-finite values", number, grave=lambda count: count > 0),
         Figure(
             text=number(copies.content_errors),
             small=f"{number(copies.content_checks)}",
@@ -165,7 +155,7 @@ def _figures(run: GpuRun) -> tuple[Figure, ...]:
             small=f"{number(round(telemetry.longest_gap_ms))} ms",
             note=f"telemetry samples that failed: {telemetry.errors}" if telemetry.errors else "",
         ),
-        _of(
+        figure(
             telemetry.event_reasons_union,
             "clock reasons",
             lambda mask: f"{mask:#x}",
@@ -174,21 +164,10 @@ def _figures(run: GpuRun) -> tuple[Figure, ...]:
     )
 
 
-def _of(value: Reading[Any], what: str, text: Any, small: Any = None, grave: Any = None) -> Figure:
-    if value.value is None:
-        state = "not supported" if value.state == "not_supported" else "unreadable"
-        return Figure(text=state, note=f"{what} {reading(value)}", grave=value.state == "error")
-    return Figure(
-        text=text(value.value),
-        small=small(value.value) if small else "",
-        grave=bool(grave and grave(value.value)),
-    )
-
-
 def _pair(there: Reading[float], back: Reading[float], what: str) -> Figure:
     for value in (there, back):
         if value.value is None:
-            return _of(value, what, number)
+            return figure(value, what, number)
     return Figure(text=f"{number(there.value)} / {number(back.value)}")
 
 

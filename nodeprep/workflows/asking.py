@@ -24,12 +24,14 @@ class CertifyOptions:
         level: None takes each host's policy.
         workload: Name, or path of a YAML file; None takes each host's policy.
         inject: Fault for the probe to inject, for example "flip:block=7,bit=0"; never certifies.
+        soak_s: Length of a soak in seconds; 0 takes the probe's own (seven days).
         key: Private key file; None takes (or makes) the one in the home folder.
     """
 
     level: Level | None = None
     workload: str | None = None
     inject: str = ""
+    soak_s: float = 0.0
     key: Path | None = None
 
 
@@ -41,6 +43,7 @@ class Asked:
     workload: str | Mapping[str, Any]
     workload_name: str
     inject: str
+    soak_s: float = 0.0
 
 
 def ask(policy: Policy, options: CertifyOptions) -> Asked:
@@ -50,10 +53,10 @@ def ask(policy: Policy, options: CertifyOptions) -> Asked:
         UsageError: The level, the workload or the fault is none that this version can run.
     """
     level = options.level or policy.certify.level
-    if level == "soak":
+    if options.soak_s and level != "soak":
         raise UsageError(
-            "the level soak is not available in this version",
-            hint="the longest level is extended (two hours)",
+            f"--soak-hours is for the level soak, and the level is {level}",
+            hint="add --level soak",
         )
     if options.inject and not _FAULT.fullmatch(options.inject):
         raise UsageError(
@@ -61,4 +64,10 @@ def ask(policy: Policy, options: CertifyOptions) -> Asked:
         )
     workload = load_workload(options.workload or policy.certify.workload)
     name = workload if isinstance(workload, str) else str(workload["name"])
-    return Asked(level=level, workload=workload, workload_name=name, inject=options.inject)
+    return Asked(
+        level=level,
+        workload=workload,
+        workload_name=name,
+        inject=options.inject,
+        soak_s=options.soak_s,
+    )

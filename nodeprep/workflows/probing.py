@@ -76,6 +76,7 @@ def _probe_vars(session: Session, asked: Asked, facts: NodeFacts) -> dict[str, A
         "nodeprep_probe_level": asked.level,
         "nodeprep_probe_workload": asked.workload,
         "nodeprep_probe_inject": asked.inject,
+        **({"nodeprep_probe_duration_s": asked.soak_s} if asked.soak_s else {}),
         "nodeprep_since": to_builtins(facts.log_cursor),
     }
 

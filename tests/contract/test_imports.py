@@ -23,7 +23,7 @@ ON_NODES = {
 ALLOWED: dict[str, set[str]] = {
     "node": set(),
     # Only where they are used, inside the backends.
-    "probe": {"torch", "numpy"},
+    "probe": {"torch", "numpy", "triton", "tensorrt"},
     "modules": {"ansible.module_utils.basic"},
     "module_utils": set(),
 }

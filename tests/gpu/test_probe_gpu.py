@@ -6,48 +6,16 @@ NODEPREP_PROBE_PYTHON names a Python with torch; without it the one that runs th
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
+from probe_on_gpu import PYTHON, SOURCES, command, run
 
 pytestmark = pytest.mark.gpu
-PYTHON = os.environ.get("NODEPREP_PROBE_PYTHON", sys.executable)
-SOURCES = Path(__file__).resolve().parents[2]
-
-
-def _why_not() -> str:
-    if not Path("/proc/driver/nvidia/version").exists() and not Path("/dev/nvidiactl").exists():
-        return "no NVIDIA driver on this machine"
-    ask = "import torch; print(torch.cuda.is_available())"
-    asked = subprocess.run([PYTHON, "-c", ask], capture_output=True, text=True, check=False)
-    if asked.returncode:
-        return f"{PYTHON} has no torch"
-    return "" if asked.stdout.strip() == "True" else f"the torch of {PYTHON} sees no CUDA device"
-
-
-WHY_NOT = _why_not()
-if WHY_NOT:
-    pytest.skip(WHY_NOT, allow_module_level=True)
-
-
-def command(out: Path, *more: str) -> list[str]:
-    return [PYTHON, "-m", "nodeprep.probe", "run", "--workload", "vit-g", "--out", str(out), *more]
-
-
-def run(out: Path, *more: str) -> dict[str, Any]:
-    done = subprocess.run(
-        command(out, *more), cwd=SOURCES, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, f"{done.stderr}\n{(out / 'probe.log').read_text()}"
-    result: dict[str, Any] = json.loads((out / "result.json").read_text())
-    return result
 
 
 def mean(reading: dict[str, Any]) -> float:
@@ -115,6 +83,33 @@ def test_a_flipped_lowest_bit_anywhere_is_found_in_the_next_iteration(tmp_path, 
     for gpu in result["gpus"]:
         first = gpu["digests"]["value"]["mismatches"][0]
         assert (first["iteration"], first["block"], first["confirmed"]) == (3, block, True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"launch": "graph"},
+        {"batch": 3, "batch_least": 1},
+        {"mode": "training", "gradient_norm_max": 1.0, "batch": 1},
+        {"input": "prefetched", "pcie_direction": "d2h", "pcie_share": 0.5},
+    ],
+    ids=["graph", "batches", "training", "prefetched"],
+)
+def test_a_flip_is_found_in_every_mode_and_nothing_else(tmp_path, quick, change):
+    shipped = json.loads((SOURCES / "nodeprep" / "node" / "workloads" / "vit-g.json").read_text())
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps({**shipped, "name": "mine", **change}))
+    # The last --workload counts.
+    fault = "flip:block=7,bit=0,iteration=6"
+    result = run(tmp_path, "--duration-s", "12", "--workload", str(file), "--inject", fault)
+    for gpu in result["gpus"]:
+        digests = gpu["digests"]["value"]
+        first = digests["mismatches"][0]
+        assert (first["iteration"], first["block"], first["part"]) == (6, 7, "weights")
+        assert first["confirmed"] is True
+        assert gpu["non_finite_values"]["value"] == 0
+        if change.get("launch") == "graph":
+            assert digests["reference"] == quick["gpus"][0]["digests"]["value"]["reference"]
 
 
 def test_two_processes_agree_on_every_bit(tmp_path, quick):

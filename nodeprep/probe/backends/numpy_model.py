@@ -93,6 +93,18 @@ class NumpyModel:
             yield x
         yield _norm(x, self.outer["norm.weight"], self.outer["norm.bias"])
 
+    def weight_digests(self) -> Iterator[str]:
+        """Of each block's weights, then of the embedding's, in the weights' precision."""
+        for made, tensors in [
+            *((weights, model.block(self.workload)) for weights in self.blocks),
+            (self.outer, model.embedding(self.workload)),
+        ]:
+            places, length = model.layout(tensors)
+            memory = np.zeros(length, dtype=_storage(self.workload)[0])
+            for tensor, start in places:
+                memory[start : start + tensor.count] = made[tensor.name].reshape(-1)
+            yield digest(memory.reshape(-1, model.ROW))
+
     def flip(self, flip: Flip) -> None:
         """Flips a bit of a weight, in the weight's own precision."""
         precision, bits = _storage(self.workload)

@@ -130,6 +130,7 @@ class TorchBackend(Backend):
         try:
             self._launcher = self._make_launcher(workload, self._device, self._idle, self._wait_for_device)
             self._torch.cuda.synchronize()
+            self._copier.ask(workload.pcie_directions, workload.pcie_share)
         except self._torch.cuda.OutOfMemoryError as error:
             raise ProbeError(
                 "out of GPU memory while making %s: %s" % (workload.name, _first_line(error)),

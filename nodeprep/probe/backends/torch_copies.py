@@ -19,6 +19,8 @@ QUEUED = 3
 # One copy in so many is checked, which reads the buffer once on the GPU (0.1 ms of each 40). Odd, so that
 # both patterns get their turn.
 CHECK_EVERY = 7
+# A share of the time is a part of each such period: several copies long, and short beside an iteration.
+SHARE_PERIOD_S = 0.1
 _ROW_WORDS = 1 << 16
 
 Tensor = Any
@@ -98,6 +100,8 @@ class Copier:
         self._checking = Direction()
         self._checks = 0
         self._base_errors = 0
+        self._directions: Tuple[str, ...] = ("h2d", "d2h")
+        self._share = 1.0
         self._started = time.monotonic()
         torch.cuda.synchronize()
         self._check_sources()
@@ -107,6 +111,10 @@ class Copier:
         to_device = self._rate(self._to_device, self._issue_to_device, seconds)
         to_host = self._rate(self._to_host, self._issue_to_host, seconds)
         return reading.ok(to_device), reading.ok(to_host)
+
+    def ask(self, directions: Tuple[str, ...], share: float) -> None:
+        """What streaming does from now on: its ways, and the part of the time that each is kept busy."""
+        self._directions, self._share = directions, share
 
     def restart_totals(self) -> None:
         """Totals count from here; errors seen before stay counted, they happened."""
@@ -122,15 +130,15 @@ class Copier:
         ):
             direction.collect()
             self._checking.collect()
-            while len(direction.in_flight) < QUEUED:
+            while len(direction.in_flight) < QUEUED and self._may_issue(direction):
                 issue()
 
     def totals(self) -> CopyTotals:
         """What was copied since the totals were restarted, and the errors noted by now."""
         elapsed = time.monotonic() - self._started
         return CopyTotals(
-            h2d_gbps=reading.ok(self._to_device.bytes / elapsed / 1e9),
-            d2h_gbps=reading.ok(self._to_host.bytes / elapsed / 1e9),
+            h2d_gbps=self._rate_of("h2d", self._to_device, elapsed),
+            d2h_gbps=self._rate_of("d2h", self._to_host, elapsed),
             bytes_h2d=self._to_device.bytes,
             bytes_d2h=self._to_host.bytes,
             content_errors=self._base_errors + self._noted_errors,
@@ -147,6 +155,23 @@ class Copier:
         self._to_host.drain()
         self._checking.drain()
         self.note_errors(int(self.errors[0]))
+
+    def _may_issue(self, direction: Direction) -> bool:
+        """Whether it is this way's turn, and its time within the share of each period."""
+        if (
+            self._share < 1
+            and (time.monotonic() - self._started) % SHARE_PERIOD_S >= self._share * SHARE_PERIOD_S
+        ):
+            return False
+        if direction is self._to_host:
+            return "d2h" in self._directions
+        # Without copies to the device, those that bring a checked landing back for its comparison still go.
+        return "h2d" in self._directions or (self._landing_state == "filled" and self._checked_target_is_free)
+
+    def _rate_of(self, way: str, direction: Direction, elapsed: float) -> ReadingDict:
+        if way not in self._directions or not self._share:
+            return reading.not_supported("the workload asks for no copies this way")
+        return reading.ok(direction.bytes / elapsed / 1e9)
 
     def _pattern(self, name_key: int, device: Any) -> Tensor:
         return hash_counters(name_key, COPY_BYTES // 4, device).view(torch.int64)

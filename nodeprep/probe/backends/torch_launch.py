@@ -51,6 +51,11 @@ class Launcher:
             self._capture()
 
     @property
+    def model(self) -> TorchModel:
+        """Weights and input."""
+        return self._model
+
+    @property
     def rested_s(self) -> float:
         """Seconds that bursts kept the last pass waiting."""
         return self._burst.rested_s
@@ -80,9 +85,10 @@ class Launcher:
 
         Always kernel by kernel, whatever the launch mode: a graph cannot stop half-way.
         """
-        if place >= len(self._model.blocks):
+        upto = place if place < len(self._model.blocks) else None
+        if self._training and upto is None:
             return self._run(self._last_batch, None)
-        return torch.stack([one.reshape(()) for one in self._model.forward(self._last_batch, place)])
+        return torch.stack([one.reshape(()) for one in self._model.forward(self._last_batch, upto)])
 
     def flip(self, flip: Flip) -> None:
         """Flips a bit of a weight in place; graphs read the same memory."""

@@ -91,6 +91,9 @@ class Walker:
         self.free_bytes, self.total_bytes = torch.cuda.mem_get_info(device)
         self.blocks = _blocks(self.free_bytes - RESERVE_BYTES, device)
         self._extremes = torch.empty((2, len(self.blocks)), dtype=torch.int64, device=device)
+        # Made once: thousands of launches a second are what limits a walk, not the memory.
+        least, greatest = self._extremes
+        self._pairs = [(least[place], greatest[place]) for place in range(len(self.blocks))]
         self._errors = 0
         self._faults: List[MemoryFault] = []
 
@@ -136,7 +139,7 @@ class Walker:
             torch.bitwise_xor(block, source, out=self._found)
             # Least and greatest are equal to the key only when every word is: exact, and no larger
             # than two words.
-            torch.aminmax(self._found, out=(self._extremes[0, place], self._extremes[1, place]))
+            torch.aminmax(self._found, out=self._pairs[place])
         least, greatest = self._extremes.tolist()
         for place in range(len(self.blocks)):
             pair = least[place], greatest[place]

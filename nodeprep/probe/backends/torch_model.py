@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - its usual name
@@ -37,12 +37,23 @@ def hash_counters(name_key: int, count: int, device: Any, start: int = 0) -> Ten
 
 def make_tensor(workload: Workload, tensor: model.Tensor, device: Any, prefix: str = "") -> Tensor:
     """A tensor of the model, in the workload's precision."""
-    count = 1
-    for size in tensor.shape:
-        count *= size
-    result = torch.empty(count, dtype=DTYPES[workload.dtype], device=device)
+    result = torch.empty(tensor.count, dtype=DTYPES[workload.dtype], device=device)
     fill_uniform(result, key(workload.seed, prefix + tensor.name), tensor.scale, tensor.offset)
     return result.view(tensor.shape)
+
+
+def make_tensors(
+    workload: Workload, tensors: Iterable[model.Tensor], device: Any, prefix: str = ""
+) -> Tuple[Dict[str, Tensor], Tensor]:
+    """Tensors by name, and the one piece of memory (rows, model.ROW) they lie in."""
+    places, length = model.layout(tensors)
+    memory = torch.zeros(length, dtype=DTYPES[workload.dtype], device=device)
+    made = {}
+    for tensor, start in places:
+        flat = memory[start : start + tensor.count]
+        fill_uniform(flat, key(workload.seed, prefix + tensor.name), tensor.scale, tensor.offset)
+        made[tensor.name] = flat.view(tensor.shape)
+    return made, memory.view(-1, model.ROW)
 
 
 def fill_uniform(flat: Tensor, name_key: int, scale: float, offset: float = 0.0) -> None:
@@ -84,15 +95,19 @@ class TorchModel:
     def __init__(self, workload: Workload, device: Any) -> None:
         self.workload = workload
         self.device = device
-        self.outer = {t.name: make_tensor(workload, t, device) for t in model.embedding(workload)}
-        self.blocks: List[Dict[str, Tensor]] = [
-            {t.name: make_tensor(workload, t, device, "block%d." % index) for t in model.block(workload)}
-            for index in range(workload.depth)
-        ]
+        self.blocks: List[Dict[str, Tensor]] = []
+        self._memory: List[Tensor] = []
+        for index in range(workload.depth):
+            weights, memory = make_tensors(workload, model.block(workload), device, "block%d." % index)
+            self.blocks.append(weights)
+            self._memory.append(memory)
+        self.outer, memory = make_tensors(workload, model.embedding(workload), device)
+        self._memory.append(memory)
         self.image = make_tensor(workload, model.image(workload), device)
         self._kernels = torch_kernels.make(workload.kernels, device)
         self._attend = torch_kernels.attention(workload.attention, device)
-        self._row_weights = row_weights(workload.batch * workload.tokens, device)
+        most = max(workload.batch * workload.tokens, *(len(memory) for memory in self._memory))
+        self._row_weights = row_weights(most, device)
 
     def forward(
         self,
@@ -108,8 +123,8 @@ class TorchModel:
             each: Called with every block's output (B, T, d) and the final one, after its digest.
 
         Returns:
-            One digest a block run; with upto None also that of the final output, then the count of
-            non-finite values in the last block's output.
+            One digest a block run; with upto None also that of the final output and `weight_digests`, then
+            the count of non-finite values in the last block's output.
         """
         digests: List[Tensor] = []
         x = self.embed(batch or self.workload.batch)
@@ -124,7 +139,23 @@ class TorchModel:
         digests.append(self.digest(final))
         if each:
             each(final)
-        return [*digests, non_finite(x)]
+        return [*digests, *self.weight_digests(), non_finite(x)]
+
+    def weight_digests(self) -> List[Tensor]:
+        """One digest of each block's weights as they lie in memory now, then that of the embedding's.
+
+        A flipped bit of a small weight can vanish in the rounding of every output; it cannot here.
+        """
+        return [digest(memory, self._row_weights[: len(memory)]) for memory in self._memory]
+
+    def summary(self, outputs: List[Tensor]) -> Tensor:
+        """What a pass gives, from the outputs of all blocks and the final one, whoever computed them.
+
+        One tensor: digests as of `forward`, the count of non-finite values, and none subnormal.
+        """
+        values = [self.digest(x) for x in outputs] + self.weight_digests()
+        values += [non_finite(outputs[-2]), torch.zeros((), dtype=torch.int64, device=self.device)]
+        return torch.stack([one.reshape(()) for one in values])
 
     def flip(self, flip: Flip) -> None:
         """Flips a bit of a weight in place."""

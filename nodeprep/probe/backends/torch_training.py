@@ -60,7 +60,7 @@ class TrainingStep:
             digests.append(made.digest(x))
             if each:
                 each(x)
-        digests.append(made.digest(made.last_norm(x)))
+        digests += [made.digest(made.last_norm(x)), *made.weight_digests()]
         bad = non_finite(x)
         gradient = self._gradient_of_loss(x)
         del x
@@ -100,7 +100,7 @@ class TrainingStep:
         return digest(flat, self._rows[: flat.shape[0]])
 
 
-class _Truncate(torch.autograd.Function):
+class _Truncate(torch.autograd.Function):  # type: ignore[misc]
     """Passes values on; scales their gradient down to a norm, and counts its subnormal values.
 
     The norm stays on the GPU: the host learns of it no sooner than of anything else in the step.
@@ -112,7 +112,7 @@ class _Truncate(torch.autograd.Function):
         return values.view_as(values)
 
     @staticmethod
-    def backward(context: Any, gradient: Tensor) -> "tuple[Tensor, None, None]":  # type: ignore[override]
+    def backward(context: Any, gradient: Tensor) -> "tuple[Tensor, None, None]":
         if context.limit:
             length = torch.linalg.vector_norm(gradient, dtype=torch.float32)
             gradient = gradient * (context.limit / (length + _EPSILON)).clamp_(max=1.0)

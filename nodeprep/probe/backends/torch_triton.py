@@ -62,7 +62,7 @@ def _norm(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
     return out
 
 
-@triton.jit
+@triton.jit  # type: ignore[untyped-decorator]
 def _norm_kernel(  # type: ignore[no-untyped-def]  # noqa: PLR0917 - kernels take pointers and sizes
     x, scale, shift, out, width, epsilon, block: tl.constexpr
 ):
@@ -79,7 +79,7 @@ def _norm_kernel(  # type: ignore[no-untyped-def]  # noqa: PLR0917 - kernels tak
     tl.store(out + row + columns, result.to(out.dtype.element_ty), mask=inside)
 
 
-@triton.jit
+@triton.jit  # type: ignore[untyped-decorator]
 def _linear_gelu_kernel(  # type: ignore[no-untyped-def]  # noqa: PLR0917
     a,
     weight,

@@ -78,7 +78,8 @@ class AllReduce:
         if gone:
             return self._failed("an all-reduce needs all ranks: %s" % _reasons(gone))
         command = {"do": "join", "transport": self._transport, "meeting": meeting}
-        joined = self._ask(command)
+        # A rank may only now import what it joins with.
+        joined = self._ask(command, self._budget.open_s)
         refused = [answer["detail"] for answer in joined.values() if answer["state"] != "ok"]
         if refused:
             return self._failed("the ranks could not join: %s" % "; ".join(refused))
@@ -96,10 +97,10 @@ class AllReduce:
             sizes.append(_size(size, len(self._crew.ranks), seconds, wrong))
         return self._document(reading.ok(sizes), [])
 
-    def _ask(self, command: Dict[str, Any]) -> Dict[int, Dict[str, Any]]:
+    def _ask(self, command: Dict[str, Any], deadline_s: float) -> Dict[int, Dict[str, Any]]:
         return self._crew.ask(
             {rank.number: command for rank in self._crew.ranks},
-            self._budget.collective_s,
+            deadline_s,
             self._attendance.heard,
             together=True,
         )
@@ -112,7 +113,8 @@ class AllReduce:
     def _reduce(self, size: int, repeats: int) -> Dict[str, Any]:
         """A reading of seconds and wrong elements over all ranks."""
         self._collective += 1
-        answers = self._ask({"do": "all_reduce", "size": size, "repeats": repeats, "verify": repeats == 1})
+        command = {"do": "all_reduce", "size": size, "repeats": repeats, "verify": repeats == 1}
+        answers = self._ask(command, self._budget.collective_s)
         bad = [answer["detail"] for answer in answers.values() if answer["state"] != "ok"]
         if bad:
             return reading.error("; ".join(bad))

@@ -21,8 +21,8 @@ class PeersBudget:
         open_s: From the start of a rank until its device is ready: a cold disk under the import of torch,
             and a CUDA context on every GPU of the node.
         answer_s: Beyond the time that a measurement takes by itself.
-        collective_s: One collective, the building of NCCL's channels included. A rank that has not arrived
-            by then hangs: on eight H200 the first one takes seconds, all later ones milliseconds.
+        collective_s: One collective, the building of NCCL's channels included, which takes seconds where all
+            later ones take milliseconds. A rank that has not arrived by then hangs.
     """
 
     host_copy_s: float
@@ -52,7 +52,7 @@ _SIMULATED = PeersBudget(
     all_reduce_bytes=(1024, 4096),
     all_reduce_s=0.0,
     repeats=(1, 1),
-    open_s=60.0,
+    open_s=180.0,
     answer_s=20.0,
     collective_s=20.0,
 )

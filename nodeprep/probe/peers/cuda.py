@@ -44,7 +44,7 @@ class CudaDevice(Device):
         for number, pinned in enumerate(self._pinned):
             pinned.copy_(self._patterns[number])
         self._target = torch.empty(words, dtype=torch.int64, device=self._device)
-        # A context on every GPU costs a third of a second; all ranks make theirs at the same time, now.
+        # A context on every GPU takes a part of a second; all ranks make theirs at the same time, now.
         for other in range(len(self.addresses)):
             torch.cuda.synchronize(other)
         self._collective: Optional[Collective] = None

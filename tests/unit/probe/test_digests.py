@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from nodeprep.model.golden import place_of
 from nodeprep.probe.digests import KEPT, Comparison, Findings, block_of
 
 
@@ -55,14 +56,30 @@ def test_each_batch_size_has_a_reference_of_its_own():
     [
         (0, (0, "output")),
         (2, (2, "output")),
-        # Three blocks, the final output, then gradients from the last block back.
+        # Three blocks, the final output, weights of blocks and embedding, gradients from the last block back.
         (3, (3, "output")),
-        (4, (2, "gradient")),
-        (6, (0, "gradient")),
+        (4, (0, "weights")),
+        (7, (3, "weights")),
+        (8, (2, "gradient")),
+        (10, (0, "gradient")),
     ],
 )
 def test_gradients_are_told_from_the_last_block_back(place, block):
     assert block_of(place, 3) == block
+
+
+def test_the_cause_is_named_before_its_consequences():
+    comparison = Comparison(2)
+    comparison.see(1, ["o0", "o1", "final", "w0", "w1", "we"], 1)
+    found = comparison.see(2, ["o0", "x1", "xfinal", "w0", "x", "we"], 1)
+    assert found is not None
+    assert (found.block, found.part, found.place) == (1, "weights", 4)
+
+
+def test_both_sides_name_places_alike():
+    for depth in (1, 3, 16):
+        for place in range(3 * depth + 2):
+            assert place_of(*block_of(place, depth), depth) == place
 
 
 def test_a_hundred_are_kept_and_all_are_counted():

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+
 import pytest
 
-from nodeprep.probe.levels import budget
+from nodeprep.probe.levels import LEVELS, budget, budget_from
+from nodeprep.probe.phases import PHASES
 from nodeprep.probe.problem import UsageProblem
 
 
@@ -22,10 +26,33 @@ def test_longer_levels_last_what_they_say(level, minutes):
     assert budget(level, "torch").total_s == minutes * 60
 
 
-def test_soak_is_refused_with_an_alternative():
-    with pytest.raises(UsageProblem, match="not in this version") as caught:
-        budget("soak", "torch")
-    assert "extended" in caught.value.hint
+def test_a_soak_is_days_of_legs():
+    soak = budget("soak", "torch")
+    assert soak.soak_s == 7 * 86400
+    assert soak.total_s == 1800
+    assert budget("soak", "torch", 3600.0).soak_s == 3600
+    assert budget("soak", "torch", 3600.0).total_s == 1800
+
+
+@pytest.mark.parametrize("level", ["standard", "extended", "soak"])
+def test_longer_levels_walk_the_memory_again_when_it_is_hot(level):
+    names = [name for name, _ in budget(level, "torch").round]
+    assert names == ["compute", "transients", "hbm-walk"]
+    total_s = budget(level, "torch").total_s
+    assert total_s is not None
+    assert budget(level, "torch").rounds_within(total_s) > 1
+
+
+def test_every_phase_of_a_level_is_one():
+    for backend in ("torch", "numpy"):
+        for level in LEVELS:
+            given = budget(level, backend)
+            assert {name for name, _ in (*given.opening, *given.round)} <= set(PHASES)
+
+
+def test_a_budget_survives_its_way_to_the_worker():
+    given = budget("standard", "torch")
+    assert budget_from(json.loads(json.dumps(dataclasses.asdict(given)))) == given
 
 
 def test_unknown_level():

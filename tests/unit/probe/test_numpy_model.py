@@ -98,6 +98,18 @@ def test_a_flip_shows_first_in_its_own_block(model, tensor, bit):
     assert digests(model) == reference
 
 
+@pytest.mark.parametrize("tensor", inject.TENSORS)
+def test_a_flip_changes_the_weights_of_its_block_and_no_other(model, tensor):
+    before = list(model.weight_digests())
+    assert len(before) == TINY.depth + 1
+    flip = inject.make(TINY, block=7, bit=0, tensor=tensor)
+    model.flip(flip)
+    after = list(model.weight_digests())
+    model.flip(flip)
+    assert [place for place in range(len(before)) if before[place] != after[place]] == [7]
+    assert list(model.weight_digests()) == before
+
+
 def test_gelu_is_exact_to_single_precision():
     import math
 

@@ -65,7 +65,8 @@ def test_a_healthy_run_is_complete(healthy):
         digests = gpu.digests.require("digests")
         assert digests.iterations_compared == gpu.iterations - 1
         assert digests.mismatch_count == 0
-        assert len(digests.reference) == 17
+        # Outputs of 16 blocks and the final norm, weights of 16 blocks and the embedding.
+        assert len(digests.reference) == 34
         assert gpu.non_finite_values.require("count") == 0
         assert gpu.copies.content_errors == 0
         assert gpu.copies.content_checks == gpu.iterations
@@ -136,7 +137,8 @@ def test_a_simulated_flip_is_located_and_confirmed(tmp_path):
     # The machine's own fault was asked for by nobody.
     assert result(tmp_path / "out").injected == ""
     told = [line for line in progress(tmp_path / "out") if line["gpu"] == ADDRESSES[1]]
-    assert "iteration 4: the output of block 7 differs" in told[0]["message"]
+    assert "iteration 4: the weights of block 7 differ from the reference" in told[0]["message"]
+    assert found.mismatches[0].part == "weights"
     assert len(told) == 3
 
 
@@ -147,6 +149,35 @@ def test_an_injected_flip_is_found_on_every_gpu_and_marked(tmp_path):
     assert found.injected == "flip:block=2,bit=3"
     for gpu in found.gpus:
         assert gpu.digests.require("digests").mismatches[0].block == 2
+
+
+def test_each_batch_size_is_compared_with_its_own_reference(tmp_path):
+    from nodeprep.node.workload_file import shipped
+
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps({**shipped("tiny"), "name": "mine", "depth": 2, "batch": 3, "batch_least": 1}))
+    inject = ("--workload", str(file), "--inject", "flip:block=1,bit=3,iteration=5")
+    done = run(make_root(tmp_path / "root"), tmp_path / "out", *SHORT, *inject)
+    assert done.returncode == 0, done.stderr
+    found = result(tmp_path / "out").gpus[0].digests.require("digests")
+    assert set(found.references) == {"1", "2", "3"}
+    assert found.reference == found.references["3"]
+    assert len({found.references[batch] for batch in "123"}) == 3
+    first = found.mismatches[0]
+    assert (first.iteration, first.block, first.confirmed) == (5, 1, True)
+    assert first.batch in (1, 2, 3)
+
+
+def test_training_is_refused_on_simulated_nodes(tmp_path):
+    from nodeprep.node.workload_file import shipped
+
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps({**shipped("tiny"), "name": "mine", "mode": "training"}))
+    run(make_root(tmp_path / "root"), tmp_path / "out", *SHORT, "--workload", str(file))
+    found = result(tmp_path / "out")
+    assert found.state == "failed"
+    assert "no backward pass" in found.error
+    assert "GPUs only" in found.hint
 
 
 def test_a_link_that_loses_lanes_under_load_shows(tmp_path):
@@ -255,7 +286,7 @@ def run_patched(tmp_path: Path, code: str, *more: str) -> subprocess.Popen[str]:
 
 
 def test_a_worker_that_hangs_is_given_up(tmp_path):
-    process = run_patched(tmp_path, "run.LEAST_SILENCE_S = 0.5", "--duration-s", "2")
+    process = run_patched(tmp_path, "run.LEAST_SILENCE_S = 3.0", "--duration-s", "2")
     wait_for(tmp_path / "out", lambda line: "TFLOP/s" in line["message"])
     os.kill(workers(process.pid)[0], signal.SIGSTOP)
     assert process.wait(30) == 4
@@ -291,7 +322,10 @@ def test_no_driver(tmp_path):
 
 
 def test_missing_numpy_names_the_python_and_what_to_do(tmp_path):
-    code = "import importlib.util\nimportlib.util.find_spec = lambda name: None"
+    code = (
+        "import importlib.util\nreal = importlib.util.find_spec\n"
+        "importlib.util.find_spec = lambda name: None if name == 'numpy' else real(name)"
+    )
     assert run_patched(tmp_path, code).wait(30) == 4
     found = result(tmp_path / "out")
     assert sys.executable in found.error
@@ -390,7 +424,7 @@ def test_a_result_that_cannot_be_written_is_no_result(tmp_path):
 @pytest.mark.parametrize(
     ("more", "complaint"),
     [
-        (("--level", "soak"), "not in this version"),
+        (("--level", "soaked"), "unknown level"),
         (("--workload", "tini"), "did you mean tiny?"),
         (("--inject", "flip:block=99,bit=0"), "block must be between 0 and 15"),
         (("--duration-s", "-3"), "--duration-s must be above 0"),
@@ -426,4 +460,4 @@ def test_a_workload_file(tmp_path):
     assert done.returncode == 0
     found = result(tmp_path / "out")
     assert (found.workload.name, found.workload.depth) == ("mine", 3)
-    assert len(found.gpus[0].digests.require("digests").reference) == 4
+    assert len(found.gpus[0].digests.require("digests").reference) == 8

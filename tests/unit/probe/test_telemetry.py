@@ -16,7 +16,9 @@ from nodeprep.model.probe import Telemetry as TelemetrySummary
 from nodeprep.model.run import TelemetrySeries
 from nodeprep.node import nvml_library
 from nodeprep.node.nvml_sample import COLUMNS
-from nodeprep.probe.telemetry import FAST_POWER, Series, Telemetry, _added, _summary
+from nodeprep.probe.series import Series
+from nodeprep.probe.series import summary as summarised
+from nodeprep.probe.telemetry import FAST_POWER, Telemetry, _added
 from nodeprep.sim import hardware
 
 LIMIT = {"state": "ok", "value": 700.0}
@@ -33,7 +35,7 @@ def series(*samples: tuple[float, dict, dict]) -> Series:
 
 
 def summary(samples: Series, windows=((10.0, 12.0),), trouble="") -> dict:
-    return _summary(samples, windows, trouble)
+    return summarised(samples, windows, trouble)
 
 
 def test_only_the_compute_phase_counts():

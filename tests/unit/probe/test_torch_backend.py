@@ -15,7 +15,7 @@ from nodeprep.probe import inject, workload  # noqa: E402
 from nodeprep.probe.backends import numpy_model, torch_copies, torch_model  # noqa: E402
 from nodeprep.probe.backends.torch_backend import TorchBackend  # noqa: E402
 from nodeprep.probe.hashing import hexadecimal, mix  # noqa: E402
-from nodeprep.probe.levels import budget, with_seconds  # noqa: E402
+from nodeprep.probe.levels import budget  # noqa: E402
 from nodeprep.probe.phases import Assignment  # noqa: E402
 from nodeprep.probe.problem import ProbeError  # noqa: E402
 from nodeprep.probe.session import Session  # noqa: E402
@@ -85,6 +85,20 @@ def test_digests_are_numpys_digests_of_the_same_bits():
         assert hexadecimal(int(digest)) == numpy_model.digest(output.numpy())
 
 
+@pytest.mark.parametrize("dtype", ["fp16", "fp32"])
+def test_digests_of_weights_are_numpys_and_see_a_bit_that_rounding_hides(dtype):
+    shape = with_dtype(dtype)
+    model = torch_model.TorchModel(shape, "cpu")
+    expected = list(numpy_model.NumpyModel(shape).weight_digests())
+    assert [hexadecimal(int(one)) for one in model.weight_digests()] == expected
+    # Multiplied by nothing at all, it changes no output.
+    model.blocks[7]["fc2.weight"].zero_()
+    quiet = [int(one) for one in model.forward()]
+    model.blocks[7]["fc2.weight"].view(-1)[5] = 6e-8 if dtype == "fp16" else 1e-38
+    loud = [int(one) for one in model.forward()]
+    assert [place for place in range(len(quiet)) if quiet[place] != loud[place]] == [shape.depth + 1 + 7]
+
+
 @pytest.mark.parametrize("bit", [0, 9, 15])
 def test_a_flip_is_undone_by_the_same_flip_and_is_one_bit(bit):
     model = torch_model.TorchModel(TINY, "cpu")
@@ -116,8 +130,14 @@ def pretended(monkeypatch):
 
 def test_a_session_on_the_torch_backend(pretended):
     said: list[dict] = []
-    plan = dataclasses.replace(budget("quick", "torch"), total_s=None)
-    plan = with_seconds(plan, copies=0.02, ceiling=0.01, warm_up=0.01, compute=0.3)
+    lengths = {"copies": 0.02, "ceiling": 0.01, "build": 0.0, "warm-up": 0.01, "compute": 0.3}
+    # Device memory and transients have tests of their own, at sizes a CPU can do.
+    plan = dataclasses.replace(
+        budget("quick", "torch"),
+        total_s=None,
+        opening=tuple((name, lengths[name]) for name in ("copies", "ceiling", "build", "warm-up")),
+        round=(("compute", lengths["compute"]),),
+    )
     flip = inject.make(TINY, block=5, bit=12, iteration=3)
     turns = Turns("", GPU["address"], ())
     Session(TorchBackend(GPU), Assignment(TINY, plan, 0.0, flip), lambda **m: said.append(m), turns).run()
@@ -125,6 +145,7 @@ def test_a_session_on_the_torch_backend(pretended):
     assert phases == ["copies", "ceiling", "build", "warm-up", "compute"]
     found = [message["mismatch"] for message in said if message["kind"] == "mismatch"]
     assert (found[0]["iteration"], found[0]["block"], found[0]["confirmed"]) == (3, 5, True)
+    assert found[0]["part"] == "weights"
     assert all(message["non_finite"] == 0 for message in said if "non_finite" in message)
     copies = [message for message in said if message["kind"] == "copies"][-1]
     assert copies["content_errors"] == 0
@@ -199,3 +220,43 @@ def test_a_torch_without_cuda_is_refused_with_a_hint(monkeypatch):
     with pytest.raises(ProbeError, match="has no CUDA") as caught:
         TorchBackend(GPU)
     assert "probe_python" in caught.value.hint
+
+
+@pytest.mark.parametrize(("asked", "other"), [("h2d", "d2h"), ("d2h", "h2d")])
+def test_copies_one_way_only_are_still_compared(pretended, asked, other):
+    copier = torch_copies.Copier(torch.device("cpu"), 1)
+    copier.ask((asked,), 1.0)
+    checks = copier.totals().content_checks
+    for _ in range(60):
+        copier.pump()
+    copier.drain()
+    totals = copier.totals()
+    assert totals.content_errors == 0
+    assert totals.content_checks > checks + 2
+    rates = {"h2d": totals.h2d_gbps, "d2h": totals.d2h_gbps}
+    assert rates[asked]["state"] == "ok"
+    assert rates[other]["state"] == "not_supported"
+    # What comes back for its comparison is a small part of what went.
+    moved = {"h2d": totals.bytes_h2d, "d2h": totals.bytes_d2h}
+    assert moved[other] <= moved[asked] / 5
+
+
+def test_a_share_of_the_time_is_kept_to(pretended, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(torch_copies.time, "monotonic", lambda: now[0])
+    copier = torch_copies.Copier(torch.device("cpu"), 1)
+    copier.ask(("h2d", "d2h"), 0.25)
+    busy = []
+    for step in range(40):
+        now[0] = step * torch_copies.SHARE_PERIOD_S / 20
+        before = copier.totals().bytes_d2h if now[0] else 0
+        copier.pump()
+        copier.pump()
+        busy.append((copier.totals().bytes_d2h if now[0] else 1) > before)
+    assert sum(busy) == pytest.approx(0.25 * 40, abs=3)
+    copier.ask(("h2d", "d2h"), 0.0)
+    copier.drain()
+    moved = copier.totals().bytes_h2d
+    copier.pump()
+    copier.pump()
+    assert copier.totals().bytes_h2d == moved

@@ -49,7 +49,8 @@ def test_a_pass_again_gives_the_digests_of_the_last_batch():
     second = launcher.next_batch()
     values = launcher.launch(second).tolist()
     assert launcher.again(1).tolist() == values[:2]
-    assert launcher.again(3).tolist() == values
+    # Everything but the counts: the final norm and the weights come with the whole pass.
+    assert launcher.again(3).tolist()[:8] == values[:8]
 
 
 def test_a_training_pass_again_reaches_its_gradients():
@@ -58,7 +59,7 @@ def test_a_training_pass_again_reaches_its_gradients():
         launcher = make(dataclasses.replace(TINY, mode="training"))
         assert torch.are_deterministic_algorithms_enabled()
         values = launcher.launch(launcher.next_batch()).tolist()
-        assert launcher.again(5).tolist()[5] == values[5]
+        assert launcher.again(9).tolist()[9] == values[9]
     finally:
         torch.use_deterministic_algorithms(deterministic)
 

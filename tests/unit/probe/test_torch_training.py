@@ -79,9 +79,10 @@ def test_gradients_are_those_of_autograd(monkeypatch, limit):
 def test_truncation_changes_gradients_and_no_output():
     free = numbers(step_of(SMALL).run(SMALL.batch))
     held = numbers(step_of(dataclasses.replace(SMALL, gradient_norm_max=0.001)).run(SMALL.batch))
-    outputs = SMALL.depth + 1
-    assert free[:outputs] == held[:outputs]
-    assert all(a != b for a, b in zip(free[outputs:-2], held[outputs:-2], strict=True))
+    # Outputs and weights.
+    before = 2 * (SMALL.depth + 1)
+    assert free[:before] == held[:before]
+    assert all(a != b for a, b in zip(free[before:-2], held[before:-2], strict=True))
 
 
 def test_a_step_has_the_outputs_of_inference_and_is_the_same_every_time():
@@ -89,8 +90,8 @@ def test_a_step_has_the_outputs_of_inference_and_is_the_same_every_time():
     step = torch_training.TrainingStep(made)
     first = numbers(step.run(2))
     assert first == numbers(step.run(2))
-    assert len(first) == 2 * SMALL.depth + 1 + 2
-    assert first[: SMALL.depth + 1] == numbers(made.forward(2))[:-1]
+    assert len(first) == 3 * SMALL.depth + 2 + 2
+    assert first[: 2 * SMALL.depth + 2] == numbers(made.forward(2))[:-1]
 
 
 def test_no_changed_gradient_can_be_lost_in_a_blocks_digest():
@@ -109,7 +110,7 @@ def test_a_flipped_bit_shows_in_the_block_and_in_all_gradients():
     places = [place for place, (a, b) in enumerate(zip(before, after, strict=True)) if a != b]
     assert places[0] == 1
     # Every gradient depends on the outputs above it.
-    assert set(range(SMALL.depth + 1, 2 * SMALL.depth + 1)) <= set(places)
+    assert set(range(2 * SMALL.depth + 2, 3 * SMALL.depth + 2)) <= set(places)
 
 
 def test_non_finite_gradients_are_counted():

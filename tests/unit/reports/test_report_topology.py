@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 from nodeprep.model.run import HostRecord, NodeView, Run, RunView
 from nodeprep.reports import html
 from nodeprep.reports._gpus import marks
-from nodeprep.reports._topology import Topology, draw
+from nodeprep.reports._topology import LINE, Topology, draw
 from tests.cases.base.documents import context
 
 GPU = "0000:18:00.0"
@@ -66,7 +66,9 @@ def test_measured_numbers_stand_on_their_edges():
     assert labels.count("18 of 18 links") == 8
     assert labels.count("374 GB/s") == 8
     notes = [box.note for box in found.boxes]
-    assert notes.count("together 54.8 / 54.4 GB/s") == 8
+    assert notes.count("2 together 54.8 / 54.4 GB/s") == 4
+    # Under load; the idle GPUs of these facts run their links at Gen1.
+    assert labels.count("Gen5 x16") == 12
     assert "all at once 107.6 / 106.4 GB/s" in notes
     (nvlink,) = [box for box in found.boxes if box.kind == "nvlink"]
     assert "all-reduce over 8 GPUs: 368.4 GB/s of bus bandwidth (nccl)" in nvlink.note
@@ -109,7 +111,7 @@ def test_boards_without_nvlink_have_no_nvlink_row():
 def test_a_gpu_directly_below_the_host_is_connected():
     found = drawn(facts={"/pci/gpu_paths/0/hops": [GPU]})
     (box,) = [each for each in found.boxes if each.title == "GPU 18:00.0"]
-    middle = box.x + box.width // 2
+    middle = box.x + LINE
     reached = sorted(
         (line.top, line.bottom) for line in found.lines if line.x == middle and line.kind == "pcie"
     )

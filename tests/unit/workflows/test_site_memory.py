@@ -6,6 +6,7 @@ import json
 import multiprocessing
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -206,3 +207,26 @@ def test_lines_are_json_behind_a_checksum(home: Home) -> None:
     checksum, _, text = SiteMemory(home).path.read_text(encoding="utf-8").partition(" ")
     assert len(checksum) == 8
     assert json.loads(text)["schema"] == "nodeprep.sighting/1"
+
+
+@pytest.mark.parametrize(("verdict", "kept"), [("certified", 1), ("inconclusive", 1), ("rejected", 0)])
+def test_a_rejected_node_teaches_nothing(home: Home, verdict: str, kept: int) -> None:
+    from nodeprep.workflows.certify import _remember
+
+    told = _remember(SiteMemory(home), (ONE,), SimpleNamespace(verdict=verdict))  # type: ignore[arg-type]
+    assert told == ""
+    assert len(SiteMemory(home).recall().sightings) == kept
+
+
+def test_a_memory_that_cannot_be_written_costs_no_certificate(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nodeprep.workflows.certify import _remember
+
+    def full(*_: object) -> None:
+        raise DiskError("the disk is full")
+
+    monkeypatch.setattr(SiteMemory, "remember", full)
+    certified = SimpleNamespace(verdict="certified")
+    told = _remember(SiteMemory(home), (ONE,), certified)  # type: ignore[arg-type]
+    assert "not kept for later comparison: the disk is full" in told

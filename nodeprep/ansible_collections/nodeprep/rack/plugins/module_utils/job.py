@@ -56,6 +56,8 @@ def polled(given, check_mode):
     """News since the last poll; a probe that does not come to its end in time is stopped."""
     job_dir = given["job_dir"]
     standing = probe_job.poll(job_dir, given["wait_s"], _seen(job_dir))
+    if standing["state"] == "died" and not check_mode:
+        standing = _gone_on(job_dir, standing)
     if standing["state"] == "absent":
         raise JobError(standing["error"], "start it first")
     if not check_mode:
@@ -129,6 +131,8 @@ def _arguments(given, workload):
     arguments += ["--nvml-deadline-s", str(given["nvml_deadline_s"])]
     for address in given["gpus"]:
         arguments += ["--gpu", address]
+    if given["duration_s"]:
+        arguments += ["--duration-s", str(given["duration_s"])]
     if given["inject"]:
         arguments += ["--inject", given["inject"]]
     return arguments
@@ -184,6 +188,14 @@ def _end_overdue(given, standing):
     ended = probe_job.stop(given["job_dir"], given["grace_s"])
     error = "the probe came to no end within %.0f s and was stopped" % limit
     return dict(standing, **dict(ended, error=error, finished=True))
+
+
+def _gone_on(job_dir, standing):
+    """A soak that died goes on; what cannot be started again, or dies over and over, is what it is."""
+    resumed = probe_job.resume(job_dir)
+    if not resumed["changed"]:
+        return dict(standing, error="; ".join(filter(None, [standing["error"], resumed["error"]])))
+    return dict(probe_job.poll(job_dir, 0, _seen(job_dir)))
 
 
 def _seen(job_dir):

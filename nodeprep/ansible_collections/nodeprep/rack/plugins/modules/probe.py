@@ -17,7 +17,8 @@ options:
     description:
       - C(started) starts a probe in O(job_dir). One that runs there is left as it is, one that ended is
         replaced, and one that runs in another folder beside it is a failure.
-      - C(polled) waits up to O(wait_s) for news and returns the progress lines since the last poll.
+      - C(polled) waits up to O(wait_s) for news and returns the progress lines since the last poll. A soak
+        that was killed, or whose node rebooted, is started again and goes on where it was.
       - C(collected) packs the results into one archive.
       - C(stopped) ends the probe; it then writes its result as interrupted.
     type: str
@@ -53,6 +54,10 @@ options:
     description: Fault to inject, for example C(flip:block=7,bit=0). The result can never certify.
     type: str
     default: ""
+  duration_s:
+    description: Length of a soak, or of the compute phase at other levels, in seconds. 0 is the level's own.
+    type: float
+    default: 0.0
   gpus:
     description: PCI addresses of the GPUs to load. Empty loads all.
     type: list
@@ -162,6 +167,7 @@ def main() -> None:
             },
             "workload": {"type": "raw", "default": "vit-g"},
             "inject": {"type": "str", "default": ""},
+            "duration_s": {"type": "float", "default": 0.0},
             "gpus": {"type": "list", "elements": "str", "default": []},
             "nvml_deadline_s": {"type": "float", "default": 30.0},
             "wait_s": {"type": "float", "default": 2.0},
