@@ -40,7 +40,7 @@ def explain(query: str) -> Explanation:
     family = (match["family"] or "").lower().replace("154", "recovery")
     code = match["code"].strip()
     if not family:
-        family = "xid" if code.isdigit() else "cuda" if code.lower().startswith("cuda") else "aer"
+        family = "xid" if code.isdecimal() else "cuda" if code.lower().startswith("cuda") else "aer"
     return _FAMILIES[family](code)
 
 
@@ -122,7 +122,7 @@ def _aer(code: str) -> Explanation:
 def _cuda(code: str) -> Explanation:
     entry = (
         catalog.cuda(int(code))
-        if code.isdigit()
+        if code.isdecimal()
         else next((each for each in catalog.all_cuda().values() if code in (each.id, *each.names)), None)
     )
     if entry is None:

@@ -83,7 +83,8 @@ def _verdict(found: Diagnosis, gaps: bool) -> Text:
     if above:
         worst = above[0]
         return Text(
-            f"{len(above)} incident{'s' if len(above) > 1 else ''} in {read}; first: {catalog.step(worst.action)}.",
+            f"{len(above)} incident{'s' if len(above) > 1 else ''} in {read}; first: "
+            f"{catalog.step(worst.action)}.",
             style=_STYLES[worst.severity],
         )
     if gaps:
@@ -99,8 +100,15 @@ def explained(entry: Explanation) -> RenderableType:
     parts: list[RenderableType] = [head, Padding(Text(f"{_capital(entry.meaning)}."), _INDENT)]
     if not entry.known:
         parts.append(Padding(Text("No published list says more, so nothing more is said here."), _INDENT))
-    about = [words for words in (entry.layer and f"layer {entry.layer}", entry.severity and f"severity {entry.severity} "
-             "when seen alone", entry.since and f"since {entry.since}") if words]  # fmt: skip
+    about = [
+        words
+        for words in (
+            entry.layer and f"layer {entry.layer}",
+            entry.severity and f"severity {entry.severity} when seen alone",
+            entry.since and f"since {entry.since}",
+        )
+        if words
+    ]
     if about:
         parts.append(Padding(Text(f"{_capital(', '.join(about))}."), _INDENT))
     if entry.advice:

@@ -145,7 +145,7 @@ def nvlink5(code: int, info: int, status: int, driver: str = "") -> tuple[Nvlink
         driver: Version of the driver, for example "570.133.20"; "" when it is not known, and then the
             layout of today is tried first and the older one after it.
     """
-    major = int(driver.split(".")[0]) if driver.split(".")[0].isdigit() else 0
+    major = int(driver.split(".", maxsplit=1)[0]) if driver.split(".", maxsplit=1)[0].isdecimal() else 0
     layouts = ("since", "before") if not major else ("since",) if major >= _R575 else ("before",)
     for layout in layouts:
         found = tuple(

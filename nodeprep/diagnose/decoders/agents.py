@@ -10,13 +10,16 @@ from nodeprep.diagnose.device import address
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.line import Line
 
-_PLUGIN = re.compile(r"XidCriticalError: Xid=(?P<code>\d+) on Device=(?P<uuid>[\w-]+)")
-_EVENT_TYPE = re.compile(r"\{EventType:(?P<type>\d+) EventData:(?P<data>\d+)")
+_PLUGIN = re.compile(r"XidCriticalError: Xid=(?P<code>\d{1,18}) on Device=(?P<uuid>[\w-]+)")
+_EVENT_TYPE = re.compile(r"\{EventType:(?P<type>\d{1,18}) EventData:(?P<data>\d{1,18})")
 _UNHEALTHY = re.compile(r"device marked unhealthy: (?P<uuid>[\w-]+)")
 _COUNTER = re.compile(
-    r"^(?P<name>\w*xid_errors?\w*)\{(?P<labels>[^}]*)\} (?P<value>[\d.e+]+)\s*$", re.IGNORECASE
+    r"^(?P<name>\w*xid_errors?\w*)\{(?P<labels>[^}]*)\} (?P<value>\d{1,15}(?:\.\d{1,9})?(?:e\+\d{1,2})?)\s*$",
+    re.IGNORECASE,
 )
-_DCGM = re.compile(r"^(?P<name>DCGM_FI_DEV_\w+)\{(?P<labels>[^}]*)\} (?P<value>[\d.e+-]+)")
+_DCGM = re.compile(
+    r"^(?P<name>DCGM_FI_DEV_\w+)\{(?P<labels>[^}]*)\} (?P<value>\d{1,15}(?:\.\d{1,9})?(?:e[+-]\d{1,2})?)\s*$"
+)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 _DCGM_HEALTH = re.compile(r"\|\s*(?:->)?\s*(?P<test>[A-Z][\w /]+?)\s*\|\s*Fail\b")
 # Source: NVML event types, nvmlEventTypeDoubleBitEccError.
@@ -47,10 +50,10 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
         return _dcgm(line, match)
     if match := _COUNTER.match(text):
         labels = dict(_LABEL.findall(match["labels"]))
-        code = labels.get("err_code") or labels.get("xid") or ""
+        number = labels.get("err_code") or labels.get("xid") or ""
         count = int(float(match["value"]))
-        if code.isdigit() and count:
-            data = {"code": int(code), "node": labels.get("node", "")}
+        if number.isdecimal() and count:
+            data = {"code": int(number), "node": labels.get("node", "")}
             return Event(kind="agent.xid_count", lines=(line,), data=data, count=count)
     elif "|" in text and (match := _DCGM_HEALTH.search(text)):
         return Event(kind="agent.diag_failed", lines=(line,), data={"test": match["test"].strip()})

@@ -19,18 +19,21 @@ _OOM = re.compile(
     r"CUDA error:? (?:\(?2\)?:? )?out of memory|[Cc]uda (?:failure|error).{0,30}out of memory"
 )
 _ALLOCATE = re.compile(
-    r"Tried to allocate (?P<size>[\d.]+ [KMGT]i?B)|Requested amount of GPU memory \((?P<bytes>\d+ bytes)\)"
+    r"Tried to allocate (?P<size>[\d.]+ [KMGT]i?B)|Requested amount of GPU memory "
+    r"\((?P<bytes>\d{1,18} bytes)\)"
 )
 _BUSY = re.compile(
     r"CUDA-capable device\(s\) (?:is|are|is/are) busy or unavailable|all CUDA-capable devices are busy"
 )
 _NUMBER = re.compile(
-    r"(?:[Cc]uda (?:runtime )?error|CUDA error|[Cc]uda failure|Error|returned|code=)[ :]*\(?(?P<code>\d{1,3})\)?[ :(]",
+    r"(?:[Cc]uda (?:runtime )?error|CUDA error|[Cc]uda failure|Error|returned|"
+    r"code=)[ :]*\(?(?P<code>\d{1,3})\)?[ :(]",
 )
 _CUDA = re.compile(r"cuda|\bcuInit\b|Error \d{3}: ", re.IGNORECASE)
 # Advice that PyTorch prints below every error.
 _TALK = re.compile(
-    r"CUDA kernel errors might be|CUDA_LAUNCH_BLOCKING|Compile with `TORCH_USE_CUDA_DSA`|PYTORCH_(?:CUDA_)?ALLOC_CONF"
+    r"CUDA kernel errors might be|CUDA_LAUNCH_BLOCKING|Compile with `TORCH_USE_CUDA_DSA`|"
+    r"PYTORCH_(?:CUDA_)?ALLOC_CONF"
 )
 _DEVICE_INDEX = re.compile(r"\bGPU (\d{1,2})\b|\bcuda:(\d{1,2})\b")
 
@@ -99,6 +102,6 @@ DECODER = Decoder(
         b"RESOURCE_EXHAUSTED",
         b"CUBLAS",
         b"system not yet initialized",
-    ),  # fmt: skip
+    ),
     decode=each(_WORDS, _parse),
 )

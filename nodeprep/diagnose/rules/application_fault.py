@@ -61,8 +61,10 @@ def _same_address(evidence: Evidence) -> Iterator[Finding]:
             severity="error",
             summary=f"MMU faults (Xid 31) at the one address {address} on {where}: a fault of the driver",
             why=(
-                f"{plural(len(places), 'GPU')} and {plural(len(pids(events)), 'process')} faulted {times(total(events))} "
-                f"at {address}. Addresses of programs differ from run to run; one address everywhere is made by the "
+                f"{plural(len(places), 'GPU')} and {plural(len(pids(events)), 'process')} faulted "
+                f"{times(total(events))} "
+                f"at {address}. Addresses of programs differ from run to run; one address "
+                "everywhere is made by the "
                 "driver or a library."
             ).replace("processs", "processes"),
             events=tuple({id(e): e for e in (*events, *after)}.values()),
@@ -93,9 +95,11 @@ def _host_engine(evidence: Evidence, host: str) -> Iterator[Finding]:
         layer="driver",
         severity="error",
         device=devices[0] if len(devices) == 1 else "",
-        summary=f"MMU faults (Xid 31) of the host engine on {plural(len(devices), 'GPU')}: peer copies and driver do not fit",
+        summary=f"MMU faults (Xid 31) of the host engine on {plural(len(devices), 'GPU')}: peer "
+        "copies and driver do not fit",
         why=(
-            f"The faults come from {what}, which copies for the driver between host and peers, not from a kernel of a "
+            f"The faults come from {what}, which copies for the driver between host and peers, not "
+            "from a kernel of a "
             f"program, on {plural(len(devices), 'GPU')} at once.{patched} The cards are fine."
         ),
         events=tuple({id(e): e for e in (*modified, *events, *after)}.values()),
@@ -137,8 +141,10 @@ def _suspect(evidence: Evidence, host: str, device: str, events: list[Event]) ->
         device=device,
         summary=f"{device} faults under one process after another (Xid {listed(codes(events))})",
         why=(
-            f"{len(runs)} processes (pid {listed(pids(events))}) faulted on {device}{over}, and no other GPU shows it. "
-            f"One fault is the program's own; so many on one GPU point at that GPU.{same} None of these codes means that "
+            f"{len(runs)} processes (pid {listed(pids(events))}) faulted on {device}{over}, and no "
+            "other GPU shows it. "
+            f"One fault is the program's own; so many on one GPU point at that GPU.{same} None of "
+            "these codes means that "
             "memory ran out."
         ),
         events=tuple({id(e): e for e in (*events, *after)}.values()),
@@ -208,9 +214,13 @@ def _program(evidence: Evidence, host: str, events: list[Event]) -> Finding:
         parts.append("It is no lack of memory, which raises no Xid.")
     if needs and asks:
         parts.append(f"The driver's last word on recovery: {asks.meaning}.")
+    # A fault of a program ends its channel; it never costs the GPU or the node.
+    beyond = needs and asks is not None and asks.severity == "critical"
+    if beyond:
+        parts.append("A program's own fault needs neither reset nor reboot, so the driver's state is broken.")
     return Finding(
-        layer="application",
-        severity="error",
+        layer="driver" if beyond else "application",
+        severity="critical" if beyond else "error",
         device=device,
         summary=f"{who} made a fault on {where}: Xid {listed(codes(events))}, {entry.meaning}",
         why=" ".join(parts),

@@ -23,16 +23,31 @@ class _Said:
 
 
 _MEANINGS = {
-    "sel.pcie_fatal": _Said("the BMC logged a fatal error of a PCI bus", "firmware_pcie", "critical", "drain",
-                            ("inspect_hardware", "read_kernel_log")),
-    "sel.pcie_error": _Said("the BMC logged an error of a PCI bus", "firmware_pcie", "warning", "observe",
-                            ("read_aer_counters", "inspect_hardware")),
-    "sel.power_supply": _Said("a power supply failed", "host", "error", "replace_part", ("check_power_supply",)),
-    "sel.power_redundancy": _Said("the power supplies are no longer redundant", "host", "warning", "observe",
-                                  ("check_power_supply",)),
-    "sel.temperature": _Said("a temperature passed its critical limit", "host", "error", "drain", ("check_cooling",)),
+    "sel.pcie_fatal": _Said(
+        "the BMC logged a fatal error of a PCI bus",
+        "firmware_pcie",
+        "critical",
+        "drain",
+        ("inspect_hardware", "read_kernel_log"),
+    ),
+    "sel.pcie_error": _Said(
+        "the BMC logged an error of a PCI bus",
+        "firmware_pcie",
+        "warning",
+        "observe",
+        ("read_aer_counters", "inspect_hardware"),
+    ),
+    "sel.power_supply": _Said(
+        "a power supply failed", "host", "error", "replace_part", ("check_power_supply",)
+    ),
+    "sel.power_redundancy": _Said(
+        "the power supplies are no longer redundant", "host", "warning", "observe", ("check_power_supply",)
+    ),
+    "sel.temperature": _Said(
+        "a temperature passed its critical limit", "host", "error", "drain", ("check_cooling",)
+    ),
     "sel.fan": _Said("a fan failed", "host", "error", "replace_part", ("check_cooling",)),
-}  # fmt: skip
+}
 
 
 def explain(evidence: Evidence) -> Iterator[Finding]:

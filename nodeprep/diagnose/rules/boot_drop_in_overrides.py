@@ -28,7 +28,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             summary=f"kernel argument {listed(lost)} is lost: {listed(files)} assigns the variable anew",
             why=(
                 f"Drop-ins are read after /etc/default/grub, and {listed(files)} assigns "
-                f"{listed(sorted({str(event.data['name']) for event in by.values()}))} without keeping what it held. "
+                f"{listed(sorted({str(event.data['name']) for event in by.values()}))} without "
+                "keeping what it held. "
                 f"update-grub succeeds all the same, and {listed(lost)} "
                 + ("is not in /proc/cmdline." if running else "goes nowhere.")
             ),

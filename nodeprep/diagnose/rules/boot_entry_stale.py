@@ -46,7 +46,11 @@ def _is_bls(evidence: Evidence, host: str) -> bool:
     """Whether boot entries live in files of their own, as on RHEL from 9.3 and Fedora."""
     if evidence.seen("boot.bls_on", "boot.entry", host=host):
         return True
-    return any("Red Hat" in str(event.data["value"]) for event in evidence.seen("os.release", host=host))
+    return any(
+        name in str(event.data["value"])
+        for event in evidence.seen("os.release", host=host)
+        for name in ("Red Hat", "Rocky", "AlmaLinux", "CentOS", "Oracle", "Fedora")
+    )
 
 
 def _why(lost: list[str], bls: bool, run: list[Event], entries: list[Event]) -> str:

@@ -15,8 +15,21 @@ from nodeprep.model.diagnosis import Action, Layer
 # Source: XID catalogue, combination rules and note of Xid 119: an AER error or Xid 62 before it is the cause.
 _CAUSE_WINDOW_S = 120.0
 _CAUSES = ("aer.fatal.", "aer.nonfatal.", "dpc.containment", "pciehp.link_down", "xid.62")
-_FOLLOW = ("xid.43", "xid.45", "xid.109", "xid.154", "xid.8", "xid.38", "xid.13", "xid.31", "gpu.init_failed",
-           "gpu.init_failed_noted", "gpu.reset_required", "nvml.hang", "smi.err_cell")  # fmt: skip
+_FOLLOW = (
+    "xid.43",
+    "xid.45",
+    "xid.109",
+    "xid.154",
+    "xid.8",
+    "xid.38",
+    "xid.13",
+    "xid.31",
+    "gpu.init_failed",
+    "gpu.init_failed_noted",
+    "gpu.reset_required",
+    "nvml.hang",
+    "smi.err_cell",
+)
 # Source: XID catalogue, note of Xid 119: known driver faults of the 525 branch before this version.
 _FIXED_IN = (525, 105, 17)
 
@@ -53,8 +66,12 @@ def _finding(evidence: Evidence, host: str, device: str, faults: list[Event]) ->
     after += symptoms(evidence, host, first, (119, 120), gpu_dead=True)
     dead = [event for event in after if event.kind == "gpu.init_failed"]
     action: Action = entry.action if entry and entry.code else "reset_gpu"
-    then: tuple[str, ...] = (*(entry.then if entry else ()), "stop_polling_the_gpu", "reboot_node_if_reset_fails",
-                             "cold_power_cycle_if_reboot_fails")  # fmt: skip
+    then: tuple[str, ...] = (
+        *(entry.then if entry else ()),
+        "stop_polling_the_gpu",
+        "reboot_node_if_reset_fails",
+        "cold_power_cycle_if_reboot_fails",
+    )
     if dead and _rebooted(first, dead[0]):
         action, then = "cold_power_cycle", ("drain", "inspect_hardware", "rma_if_it_returns")
     version = evidence.driver_version(host)
@@ -84,7 +101,7 @@ def _rebooted(first: Event, later: Event) -> bool:
 
 
 def _is_old(version: str) -> bool:
-    parts = tuple(int(part) for part in version.split(".") if part.isdigit())
+    parts = tuple(int(part) for part in version.split(".") if part.isdecimal())
     return parts[:1] == _FIXED_IN[:1] and parts < _FIXED_IN
 
 

@@ -83,7 +83,8 @@ def _why(entry: XidEntry, root: Event, events: list[Event], asks: str) -> str:
     parts = [f"Printed {times(total(same))}."]
     if entry.role == "unknown":
         parts.append(
-            f"No published list gives Xid {entry.code} a meaning, so none is given here. The driver's own words: "
+            f"No published list gives Xid {entry.code} a meaning, so none is given here. The "
+            "driver's own words: "
             f"{root.data.get('text') or 'none'}."
         )
     others = sorted({event.data["code"] for event in events} - {entry.code})

@@ -11,8 +11,16 @@ from nodeprep.diagnose.rule import Finding, Rule
 from nodeprep.diagnose.rules._words import duration, listed, plural, times, total
 from nodeprep.model.diagnosis import Action, Layer, Severity
 
-_LINK = ("dpc.containment", "dpc.recovered", "pciehp.link_down", "pciehp.card_not_present", "aer.recovery_failed",
-         "aer.recovered", "pciehp.link_flap_ignored", "aer.suppressed")  # fmt: skip
+_LINK = (
+    "dpc.containment",
+    "dpc.recovered",
+    "pciehp.link_down",
+    "pciehp.card_not_present",
+    "aer.recovery_failed",
+    "aer.recovered",
+    "pciehp.link_flap_ignored",
+    "aer.suppressed",
+)
 # Source: the monitor's default, more than 100 corrected errors within 5 min mean a degraded link.
 _MANY = 100
 _MANY_WINDOW_S = 300.0
@@ -44,7 +52,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             if not mine and not any(event.kind in _LINK[:1] + _LINK[2:5] for event in beside):
                 continue
             corrected = evidence.open("aer.corrected.", host=host, device=device)
-            yield _uncorrected(evidence, host, device, mine, beside, corrected)
+            yield _uncorrected(evidence, host, device, errors=mine, links=beside, corrected=corrected)
         for _, device, events in evidence.by_device(evidence.open("aer.corrected.", host=host)):
             suppressed = evidence.open("aer.suppressed", host=host)
             yield _corrected(evidence, device, events, suppressed)
@@ -54,6 +62,7 @@ def _uncorrected(
     evidence: Evidence,
     host: str,
     device: str,
+    *,
     errors: list[Event],
     links: list[Event],
     corrected: list[Event],
