@@ -93,7 +93,9 @@ def measure(command: list[str], locale: str) -> dict[str, float]:
 
 def main() -> int:
     """Makes the log, runs both, prints the figures; 1 when a limit does not hold."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--mib", type=int, default=1024)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--folder", type=Path, default=None)

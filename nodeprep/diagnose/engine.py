@@ -13,10 +13,10 @@ from nodeprep.diagnose.decoders import all_decoders
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.fan_out import decode_all
 from nodeprep.diagnose.folding import folded
-from nodeprep.diagnose.inputs_input import Input
 from nodeprep.diagnose.inputs_bytes import ByteSource
 from nodeprep.diagnose.inputs_dates import Calendar
 from nodeprep.diagnose.inputs_gaps import add_gaps
+from nodeprep.diagnose.inputs_input import Input
 from nodeprep.diagnose.inputs_lines import LineSource
 from nodeprep.diagnose.inputs_report import FileReport, SectionReport, report
 from nodeprep.diagnose.line import Line

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 
 from nodeprep.diagnose.inputs_report import FileReport
 from nodeprep.diagnose.readers._log import NO_START
@@ -27,7 +28,7 @@ def add_gaps(files: Sequence[FileReport]) -> None:
 
 def _compare(base: str, group: dict[int, FileReport]) -> None:
     numbers = sorted(group)
-    for newer, older in zip(numbers, numbers[1:], strict=False):
+    for newer, older in pairwise(numbers):
         if older == newer + 1:
             # What came before its first line is in the older file.
             for section in group[newer].sections:

@@ -58,7 +58,7 @@ class _Clock:
         self._tie_by_text(lines)
 
     def _tie_by_text(self, lines: Sequence[Line]) -> None:
-        """A ring buffer without a wall clock, and a journal without uptimes: by messages that each has once."""
+        """Without uptimes in the journal: by messages that it and the ring buffer have once each."""
         uptimes: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         walls: dict[str, set[float]] = defaultdict(set)
         for line in lines:
