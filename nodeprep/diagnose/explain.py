@@ -34,7 +34,7 @@ def explain(query: str) -> Explanation:
         UsageError: It is no code of any family.
     """
     words = query.strip()
-    match = re.fullmatch(r"(?i)(?:(?P<family>xid|sxid|aer|cuda|recovery|154)[ :=-]+)?(?P<code>.+)", words)
+    match = re.fullmatch(r"(?i)(?:(?P<family>xid|sxid|aer|cuda|recovery|154)[ :=]+)?(?P<code>.+)", words)
     if not match:
         raise UsageError("no code to explain", hint=_HINT)
     family = (match["family"] or "").lower().replace("154", "recovery")
