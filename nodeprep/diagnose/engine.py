@@ -34,19 +34,27 @@ Progress = Callable[[str, int, int | None], None]
 
 def diagnose(inputs: Sequence[Input], *, progress: Progress | None = None) -> Diagnosis:
     """Incidents of some inputs, which belong to one story."""
+    events, files = read(inputs, progress=progress)
+    add_gaps(files)
+    told = report(files)
+    found = incidents(events, told)
+    simulated = any(section.simulated for file in files for section in file.sections)
+    healthy = not any(each.gaps for each in told) and all(one.severity == "info" for one in found)
+    return Diagnosis(healthy=healthy, inputs=told, incidents=found, simulated=simulated)
+
+
+def read(
+    inputs: Sequence[Input], *, progress: Progress | None = None
+) -> tuple[tuple[Event, ...], list[FileReport]]:
+    """All events of some inputs, each once, and what is to be said of each input."""
     calendar = Calendar.of(inputs)
     events: list[Event] = []
     files: list[FileReport] = []
     for each in inputs:
-        read = _FileReading(each, calendar, progress)
-        events.extend(read.events())
-        files.append(read.report)
-    add_gaps(files)
-    told = report(files)
-    found = incidents(merge(events), told)
-    simulated = any(section.simulated for file in files for section in file.sections)
-    healthy = not any(each.gaps for each in told) and all(one.severity == "info" for one in found)
-    return Diagnosis(healthy=healthy, inputs=told, incidents=found, simulated=simulated)
+        reading = _FileReading(each, calendar, progress)
+        events.extend(reading.events())
+        files.append(reading.report)
+    return merge(events), files
 
 
 @dataclass(slots=True)
@@ -79,7 +87,7 @@ class _FileReading:
         for section in sections(source):
             yield from self._section(section)
         self.report.lines = source.lines
-        self.report.close(source.end_title)
+        self.report.close()
         self.report.gaps.extend(source.gaps)
         self.report.notes.extend(source.notes)
 

@@ -86,9 +86,10 @@ class FileReport:
         self.sections.append(made)
         return made
 
-    def close(self, end_title: str) -> None:
+    def close(self) -> None:
         """Looks at how the file ended."""
-        if any(each.format == BUG_REPORT for each in self.sections) and not end_title.startswith(_END):
+        began = any(each.format == BUG_REPORT for each in self.sections)
+        if began and not any(each.title.startswith(_END) for each in self.sections):
             self.gaps.append("the bug report is cut off: its last line is missing")
 
 
