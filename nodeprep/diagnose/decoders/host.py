@@ -27,12 +27,16 @@ _X2APIC = re.compile(
 _CPUS = re.compile(r"smp: Brought up (?P<nodes>\d{1,18}) nodes?, (?P<cpus>\d{1,18}) CPUs")
 _THREADS = re.compile(r"^\s*Thread Count: (?P<threads>\d{1,18})\s*$")
 
+_HOT = re.compile(r"(?:Core|Package) temperature above threshold, cpu clock throttled")
+
 
 def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
     text = line.text
     if match := _OOM.search(text):
         data = {"process": match["name"], "pid": int(match["pid"]), "cgroup": "cgroup" in match["scope"]}
         return Event(kind="host.out_of_memory", lines=(line,), data=data)
+    if _HOT.search(text):
+        return Event(kind="host.cpu_hot", lines=(line,))
     if match := _HUNG.search(text):
         data = {"process": match["name"], "seconds": int(match["seconds"])}
         return Event(kind="host.task_hung", lines=(line,), data=data)
@@ -58,6 +62,7 @@ _WORDS = (
     "x2apic",
     "Brought up",
     "Thread Count",
+    "temperature above",
 )
 
 DECODER = Decoder(
@@ -70,6 +75,7 @@ DECODER = Decoder(
         b"x2apic",
         b"Brought up",
         b"Thread Count",
+        b"temperature above",
     ),
     decode=each(_WORDS, _parse),
 )

@@ -39,6 +39,11 @@ def listed(words: Iterable[object]) -> str:
     return f"{', '.join(every[:-1])} and {every[-1]}"
 
 
+def arguments(words: Sequence[str]) -> str:
+    """Kernel arguments as the subject of a sentence, with its verb."""
+    return f"kernel argument {words[0]} is" if len(words) == 1 else f"kernel arguments {listed(words)} are"
+
+
 def of(device: str) -> str:
     """The GPU an incident speaks of: its address, or that none is named."""
     return device or "a GPU that the log does not name"

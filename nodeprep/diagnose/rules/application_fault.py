@@ -75,19 +75,21 @@ def _same_address(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _host_engine(evidence: Evidence, host: str) -> Iterator[Finding]:
+    modified = evidence.open("driver.modified", host=host)
+    # A copy engine also runs the program's own copies: only beside another sign is the driver meant.
+    engines = _HOST_ENGINES + (("CE",) if modified or evidence.seen("iommu.fault", host=host) else ())
     events = [
         event
         for event in evidence.open("xid.31", host=host)
-        if str(event.data.get("client", "")) in _HOST_CLIENTS
+        if event.data.get("client") in _HOST_CLIENTS
         or (
-            str(event.data.get("engine", "")).startswith(_HOST_ENGINES)
+            str(event.data.get("engine", "")).startswith(engines)
             and "HUBCLIENT" in str(event.data.get("client"))
         )
     ]
     if not events:
         return
     devices = tuple(dict.fromkeys(event.device for event in events))
-    modified = evidence.open("driver.modified", host=host)
     what = f"{events[0].data.get('engine')} {events[0].data.get('client')}"
     patched = f" The driver is a modified build ({modified[0].data['version']})." if modified else ""
     after = [each for event in events for each in _clean_up(evidence, host, event)]

@@ -1,4 +1,4 @@
-"""What the BMC's event log says when no GPU was lost over it."""
+"""What BMC and CPUs say of power, heat and buses when no GPU was lost over it."""
 
 from __future__ import annotations
 
@@ -46,6 +46,9 @@ _MEANINGS = {
     "sel.temperature": _Said(
         "a temperature passed its critical limit", "host", "error", "drain", ("check_cooling",)
     ),
+    "host.cpu_hot": _Said(
+        "the CPUs ran too hot and slowed down", "host", "warning", "observe", ("check_cooling",)
+    ),
     "sel.fan": _Said("a fan failed", "host", "error", "replace_part", ("check_cooling",)),
 }
 
@@ -61,7 +64,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                     severity=said.severity,
                     device=next((event.device for event in events if event.device), ""),
                     summary=said.summary,
-                    why=f"Logged {times(total(events))} by the BMC, beside the operating system.",
+                    why=f"Logged {times(total(events))}; no GPU was lost with it in this log.",
                     events=tuple(events),
                     action=said.action,
                     then=said.then,

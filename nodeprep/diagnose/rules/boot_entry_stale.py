@@ -8,7 +8,7 @@ from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
 from nodeprep.diagnose.rules._boot import missing, wanted
-from nodeprep.diagnose.rules._words import listed
+from nodeprep.diagnose.rules._words import arguments, listed
 
 
 def explain(evidence: Evidence) -> Iterator[Finding]:
@@ -29,7 +29,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(
             layer="config",
             severity="warning",
-            summary=f"kernel argument {listed(lost)} is in the defaults file and not in effect",
+            summary=f"{arguments(lost)} in the defaults file and not in effect",
             why=_why(lost, bls, run, entries),
             events=(*told, *run, *evidence.seen("boot.bls_on", host=host), *entries, running[-1]),
             action="fix_config",

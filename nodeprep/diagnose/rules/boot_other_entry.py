@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
 from nodeprep.diagnose.rules._boot import asked_for, missing
-from nodeprep.diagnose.rules._words import listed
+from nodeprep.diagnose.rules._words import arguments
 
 
 def explain(evidence: Evidence) -> Iterator[Finding]:
@@ -25,7 +25,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(
             layer="config",
             severity="warning",
-            summary=f"kernel argument {listed(lost)} is in a boot entry that is not the one that runs",
+            summary=f"{arguments(lost)} in a boot entry that is not the one that runs",
             why=(
                 f"{len(with_it)} of {len(entries)} boot entries have it, and /proc/cmdline does not: "
                 + (

@@ -146,8 +146,14 @@ def _consequences(
             actions.append((entry.code, recovery[-1]))
         after += [
             event
-            for event in evidence.open("xid.137", "xid.31", "xid.119", "xid.109", host=host, device=device)
+            for event in evidence.open("xid.137", "xid.31", host=host, device=device)
             if follows(evidence, first, event, _TOGETHER_S)
+        ]
+        # Firmware that waits for a dead link answers nobody; each call then takes its whole timeout.
+        after += [
+            event
+            for event in evidence.open("xid.119", "xid.109", "gsp.", host=host, device=device)
+            if follows(evidence, first, event)
         ]
     after += symptoms(evidence, host, first, named | {74})
     after += evidence.open("cuda.nvlink_uncorrectable", host=host)
@@ -247,7 +253,7 @@ def _why(
         parts.append(f"It happened {times(repeats)} in this log.")
     if asks:
         parts.append(f"The driver's last word on recovery: {catalog.recovery(asks).meaning}.")
-    return " ".join(parts) or catalog.xid(int(root.event.data["code"])).meaning
+    return " ".join(parts) or catalog.xid(int(root.event.data["code"])).advice
 
 
 RULE = Rule(id="nvlink", rank=18, explain=explain)

@@ -86,9 +86,14 @@ def bridge(port: str, first: int, last: int) -> Event:
 
 def test_the_tree() -> None:
     tree = Topology(
-        [bridge("0000:15:01.0", 0x16, 0x1A), bridge("0000:16:00.0", 0x17, 0x1A), bridge("0000:17:00.0", 0x18, 0x18),
-         bridge("0000:17:01.0", 0x19, 0x19), bridge("0000:80:01.0", 0x81, 0x81)]
-    )  # fmt: skip
+        [
+            bridge("0000:15:01.0", 0x16, 0x1A),
+            bridge("0000:16:00.0", 0x17, 0x1A),
+            bridge("0000:17:00.0", 0x18, 0x18),
+            bridge("0000:17:01.0", 0x19, 0x19),
+            bridge("0000:80:01.0", 0x81, 0x81),
+        ]
+    )
     assert tree.above("0000:18:00.0") == ("0000:17:00.0", "0000:16:00.0", "0000:15:01.0")
     assert tree.on_path("0000:16:00.0", "0000:18:00.0") is True
     assert tree.on_path("0000:17:01.0", "0000:18:00.0") is False
