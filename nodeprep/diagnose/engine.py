@@ -97,7 +97,7 @@ class _FileReading:
         direct: list[Event] = []
         items = section.reader.read(name, told.counted(section.lines))
         yield from folded(decode_all(self._lines(items, section, told, direct), _decoders()))
-        yield from direct
+        yield from folded(direct)
 
     def _lines(
         self, items: Iterator[Item], section: Section, told: SectionReport, direct: list[Event]

@@ -23,7 +23,8 @@ READERS = all_readers()
 WORDS = st.sampled_from(
     [word for seed in SEEDS for line in seed.read_bytes().splitlines() for word in (line, *line.split())]
 )
-TEXTS = st.lists(st.one_of(WORDS, st.binary(max_size=60), st.sampled_from([b"", b" ", b"\t", b"\xff\xfe", b"\x00", b"{", b"[", b"\x1b["])), max_size=40)  # fmt: skip
+ODDITIES = st.sampled_from([b"", b" ", b"\t", b"\xff\xfe", b"\x00", b"{", b"[", b"\x1b["])
+TEXTS = st.lists(st.one_of(WORDS, st.binary(max_size=60), ODDITIES), max_size=40)
 
 
 def run(name: str, data: bytes) -> int:

@@ -102,10 +102,8 @@ def test_dmesg_json(layout: str) -> None:
 
 def test_journal_json_with_a_message_of_numbers() -> None:
     numbers = list(NVRM.encode() + b"\xff")
-    text = (
-        '{"__REALTIME_TIMESTAMP":"1783672891076379","_TRANSPORT":"kernel","MESSAGE":%s,"_HOSTNAME":"n1"}'
-        % numbers
-    )
+    envelope = '"__REALTIME_TIMESTAMP":"1783672891076379","_TRANSPORT":"kernel","_HOSTNAME":"n1"'
+    text = f'{{{envelope},"MESSAGE":{numbers}}}'
     assert reader_of(text).id == "journal_json"
     (read,) = lines("journal_json", "\x1e" + text)
     assert (read.text, read.host, read.kernel) == (NVRM + "\ufffd", "n1", True)
