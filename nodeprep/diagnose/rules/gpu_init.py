@@ -26,7 +26,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _finding(evidence: Evidence, host: str, device: str, events: list[Event], loose: list[Event]) -> Finding:
-    every = sorted((*events, *loose), key=evidence.events.index)
+    every = sorted((*events, *loose), key=evidence.position)
     stuck = [
         event for event in loose if event.kind == "gpu.power_state_stuck" and event.device[:-2] == device[:-2]
     ]

@@ -51,7 +51,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             lost.setdefault(event.device, []).append(event)
         _spread_unnamed(lost)
         while lost:
-            first = min(lost, key=lambda device: evidence.events.index(lost[device][0]))
+            first = min(lost, key=lambda device: evidence.position(lost[device][0]))
             group = [
                 device
                 for device in lost
@@ -79,7 +79,7 @@ def _spread_unnamed(lost: dict[str, list[Event]]) -> None:
 
 
 def _finding(evidence: Evidence, host: str, devices: list[str], losses: list[Event]) -> Finding:
-    losses.sort(key=evidence.events.index)
+    losses.sort(key=evidence.position)
     loss = losses[0]
     causes = [
         event for event in evidence.open(*_LINK, host=host) if _may_cause(evidence, event, loss, devices)
@@ -108,9 +108,9 @@ def _finding(evidence: Evidence, host: str, devices: list[str], losses: list[Eve
     ]
     after += symptoms(evidence, host, loss, (79,), gpu_dead=True)
     near = [event for event in corrected if _near(evidence, event, loss)]
-    root = min((*causes, *power, *near), key=evidence.events.index, default=loss)
+    root = min((*causes, *power, *near), key=evidence.position, default=loss)
     if causes:
-        root = min(causes, key=evidence.events.index)
+        root = min(causes, key=evidence.position)
     device = devices[0] if len(devices) == 1 else ""
     shared = evidence.topology(host).shared(devices) if len(devices) > 1 else ""
     layer: Layer = "hardware" if root in power else "firmware_pcie"

@@ -48,7 +48,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         elif not of_host and any(event.kind != "cuda.contained" for event in unnamed):
             groups[host, ""] = unnamed
     for (host, device), events in groups.items():
-        yield _finding(evidence, host, device, sorted(events, key=evidence.events.index))
+        yield _finding(evidence, host, device, sorted(events, key=evidence.position))
 
 
 def _finding(evidence: Evidence, host: str, device: str, faults: list[Event]) -> Finding:

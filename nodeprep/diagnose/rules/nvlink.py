@@ -39,7 +39,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         events += [event for event in evidence.open("sxid.", host=host) if _switch_fault(event)]
         if not any(event.kind != "xid.137" for event in events):
             continue
-        events.sort(key=evidence.events.index)
+        events.sort(key=evidence.position)
         for group in _together(evidence, events):
             yield _finding(evidence, host, group)
 

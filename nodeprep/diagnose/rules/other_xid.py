@@ -27,7 +27,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             if catalog.xid(event.data["code"]).role not in ("consequence", "recovery")
         ]
         while left:
-            root = max(left, key=lambda event: (_grave(event), -evidence.events.index(event)))
+            root = max(left, key=lambda event: (_grave(event), -evidence.position(event)))
             same = [event for event in left if event is root or _belongs(evidence, root, event)]
             left = [event for event in left if event not in same]
             yield _finding(evidence, host, device, root, same)

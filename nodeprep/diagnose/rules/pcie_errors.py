@@ -67,7 +67,7 @@ def _uncorrected(
     links: list[Event],
     corrected: list[Event],
 ) -> Finding:
-    every = sorted((*errors, *links, *corrected), key=evidence.events.index)
+    every = sorted((*errors, *links, *corrected), key=evidence.position)
     reading = _reading(errors)
     recovered = any(
         event.kind in ("aer.recovered", "dpc.recovered")

@@ -45,7 +45,8 @@ def _limited(limiter: str, speed: float, lanes: int, events: list[Event], gpus: 
         why=(
             f"The kernel names the narrow place at enumeration, once: {limiter}, "
             + ("the device's own link" if own else "a port above it, not the device itself")
-            + f". So it is for {plural(len(devices), 'device')} below it; if all siblings are like that, it is "
+            + f". So it is for {plural(len(devices), 'device')} below it; if all siblings are like "
+            "that, it is "
             "the platform's design."
         ),
         events=tuple(events),
