@@ -12,6 +12,7 @@ from nodeprep.diagnose.line import Line
 
 _PLUGIN = re.compile(r"XidCriticalError: Xid=(?P<code>\d{1,18}) on Device=(?P<uuid>[\w-]+)")
 _EVENT_TYPE = re.compile(r"\{EventType:(?P<type>\d{1,18}) EventData:(?P<data>\d{1,18})")
+_NAMED = re.compile(r"\bGPU XID (?P<code>\d{1,4})\b")
 _UNHEALTHY = re.compile(r"device marked unhealthy: (?P<uuid>[\w-]+)")
 _COUNTER = re.compile(
     r"^(?P<name>\w*xid_errors?\w*)\{(?P<labels>[^}]*)\} (?P<value>\d{1,15}(?:\.\d{1,9})?(?:e\+\d{1,2})?)\s*$",
@@ -41,6 +42,10 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
         data = {"code": code, "uuid": match["uuid"], "agent": "device plugin"}
         kind = "nvml.unknown_event" if code == _NO_XID else f"xid.{code}"
         return Event(kind=kind, lines=(line,), data=data)
+    if (match := _NAMED.search(text)) and "NVRM" not in text:
+        code = int(match["code"])
+        data = {"code": code, "agent": "health agent"}
+        return Event(kind=f"xid.{code}", lines=(line,), data=data)
     if match := _EVENT_TYPE.search(text):
         kind = "agent.ecc_double_bit" if int(match["type"]) == _DOUBLE_BIT else "agent.other_event"
         return Event(kind=kind, lines=(line,), data={"event_type": int(match["type"])})
@@ -76,8 +81,17 @@ def _dcgm(line: Line, match: re.Match[str]) -> Event | None:
 
 DECODER = Decoder(
     id="agents",
-    needles=(b"XidCritical", b"EventType:", b"marked unhealthy", b"xid_error", b"DCGM_FI_DEV_", b"| Fail"),
+    needles=(
+        b"XidCritical",
+        b"GPU XID ",
+        b"EventType:",
+        b"marked unhealthy",
+        b"xid_error",
+        b"DCGM_FI_DEV_",
+        b"| Fail",
+    ),
     decode=each(
-        ("XidCritical", "EventType:", "marked unhealthy", "xid_error", "DCGM_FI_DEV_", "| Fail"), _parse
+        ("XidCritical", "GPU XID ", "EventType:", "marked unhealthy", "xid_error", "DCGM_FI_DEV_", "| Fail"),
+        _parse,
     ),
 )

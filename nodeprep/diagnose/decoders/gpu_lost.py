@@ -17,7 +17,7 @@ _BEGINS = re.compile(rf"NVRM: The NVIDIA GPU (?P<device>{ADDRESS})\s*(?P<rest>.*
 _CONTINUES = re.compile(
     r"NVRM: (?:\(PCI ID|installed in this system has|fallen off the bus)|^\s*NVRM: \(PCI ID"
 )
-_REPEATS = re.compile(rf"NVRM: GPU (?:at )?(?:PCI:)?(?P<device>{ADDRESS}): GPU has fallen off the bus")
+_REPEATS = re.compile(rf"NVRM: GPU (?:at )?(?:PCI:)?(?P<device>{ADDRESS}):? (?:GPU )?has fallen off the bus")
 _CONFIG_FFS = re.compile(
     rf"(?P<device>{ADDRESS}): (?:Unable|Refused) to change power state from (?P<state>\w+)"
 )

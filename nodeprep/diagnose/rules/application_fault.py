@@ -18,10 +18,11 @@ _ONE_FAULT_S = 60.0
 _CLEAN_UP_S = 10.0
 # Source: workflow of Xid 31: several runs are needed before a GPU is suspected.
 _SUSPECT_RUNS = 3
+_WHOLE_CHIP_PLACES = 4
 # Source: workflow of Xid 31: one virtual address over several GPUs and processes is no accident of a program.
 _SAME_ADDRESS = 3
-# Interpreters and servers run any program: their name tells nothing.
-_ANY_PROGRAM = ("python", "pt_main", "ray::", "vllm", "triton", "java", "node", "sglang", "cuda-evthandlr")
+# Interpreters run any program: their name tells nothing. That of a server is one program.
+_ANY_PROGRAM = ("python", "pt_main", "ray::", "java", "node", "cuda-evthandlr")
 # Clients that no kernel of a program uses: the host's own copies between cards.
 _HOST_CLIENTS = ("HUBCLIENT_ESC", "HUBCLIENT_HOST")
 _HOST_ENGINES = ("HOST", "BAR", "IFB")
@@ -123,6 +124,8 @@ def _suspect(evidence: Evidence, host: str, device: str, events: list[Event]) ->
     own_name = [name for name in names if not name.lower().startswith(_ANY_PROGRAM)]
     if len(names) == 1 and own_name:
         return None
+    if _whole_chip(evidence, events):
+        return None
     others = [
         event
         for event in evidence.seen(*{event.kind for event in events}, host=host)
@@ -154,6 +157,20 @@ def _suspect(evidence: Evidence, host: str, device: str, events: list[Event]) ->
         then=("run_good_program_on_this_gpu", "run_program_on_another_gpu", "drain", "rma_if_it_returns"),
         count=total(events),
     )
+
+
+def _whole_chip(evidence: Evidence, events: Sequence[Event]) -> bool:
+    """Whether one moment hit many places of the chip: a launch that went wrong everywhere, no bad place."""
+    placed = [event for event in events if "place" in event.data]
+    for first in placed:
+        near = {
+            str(event.data["place"])
+            for event in placed
+            if abs(evidence.clock.seconds(first, event) or 0.0) <= _CLEAN_UP_S
+        }
+        if len(near) >= _WHOLE_CHIP_PLACES:
+            return True
+    return False
 
 
 def _runs(evidence: Evidence, events: Sequence[Event]) -> list[Event]:
