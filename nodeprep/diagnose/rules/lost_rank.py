@@ -51,7 +51,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 ),
                 events=tuple(others),
                 action="observe",
-                then=("check_other_rank", "read_kernel_log"),
+                then=("check_other_rank", "read_kernel_log", "check_acs_and_iommu"),
             )
 
 
