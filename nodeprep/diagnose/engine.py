@@ -35,7 +35,7 @@ Progress = Callable[[str, int, int | None], None]
 def diagnose(inputs: Sequence[Input], *, progress: Progress | None = None) -> Diagnosis:
     """Incidents of some inputs, which belong to one story."""
     events, files = read(inputs, progress=progress)
-    add_gaps(files)
+    add_gaps(files, silent=not events)
     told = report(files)
     found = incidents(events, told)
     simulated = any(section.simulated for file in files for section in file.sections)

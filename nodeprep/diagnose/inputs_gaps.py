@@ -14,8 +14,12 @@ _ROTATED = re.compile(r"(?P<base>.+?)\.(?P<number>\d{1,4})(?:\.(?:gz|xz|zst|bz2)
 _TELLING_NOTHING = frozenset({"plain"})
 
 
-def add_gaps(files: Sequence[FileReport]) -> None:
-    """Adds to the reports what is missing between the files, and takes off what an older file holds."""
+def add_gaps(files: Sequence[FileReport], *, silent: bool) -> None:
+    """Adds to the reports what is missing between the files, and takes off what an older file holds.
+
+    Args:
+        silent: Nothing was found in any of them.
+    """
     groups: dict[str, dict[int, FileReport]] = defaultdict(dict)
     for file in files:
         rotated = _ROTATED.match(file.name)
@@ -23,7 +27,8 @@ def add_gaps(files: Sequence[FileReport]) -> None:
         groups[base].setdefault(number, file)
     for base, group in groups.items():
         _compare(base, group)
-    _require_something(files)
+    if silent:
+        _require_something(files)
 
 
 def _compare(base: str, group: dict[int, FileReport]) -> None:

@@ -58,6 +58,8 @@ def test_there_is_an_example_of_every_format_that_is_more_than_its_lines() -> No
 
 HOSTILE: dict[str, Callable[[int], bytes]] = {
     "spaces": lambda size: b" " * size,
+    "padded value": lambda size: b' "A" : ' + b" " * size + b"x",
+    "padded name": lambda size: b"A" + b" " * size + b": x",
     "brackets": lambda size: b"[" * size,
     "nested objects": lambda size: b'{"a":' * (size // 5),
     "nested lists": lambda size: b'{"msg":"x","a":' + b"[" * size,

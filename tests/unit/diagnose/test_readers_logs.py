@@ -16,6 +16,8 @@ FORMS = [
     ("dmesg", f"[  966.503025] [    T140] {NVRM}", None, 966.503025),
     ("dmesg", f"[  966.503025][ T1952] {NVRM}", None, 966.503025),
     ("dmesg", f"[  966.503025][   C12] {NVRM}", None, 966.503025),
+    ("dmesg", f"kern  :err   : [  966.503025] {NVRM}", None, 966.503025),
+    ("grep_output", f"kern.log.1:17:[  966.503025] {NVRM}", None, 966.503025),
     ("dmesg_ctime", f"[Tue Dec  3 16:29:18 2024] {NVRM}", "2024-12-03T16:29:18+00:00", None),
     ("dmesg_iso", f"2024-12-03T16:29:18,123456+02:00 {NVRM}", "2024-12-03T14:29:18.123456+00:00", None),
     ("kmsg", f"3,1234,98765432,-;{NVRM}", None, 98.765432),
@@ -119,6 +121,16 @@ def test_journal_export_with_a_binary_field() -> None:
     assert reader_of(text).id == "journal_export"
     read = lines("journal_export", text)
     assert [line.text for line in read] == [NVRM, "second"]
+
+
+def test_journal_json_pretty() -> None:
+    text = (
+        '{\n\t"_TRANSPORT" : "kernel",\n\t"__REALTIME_TIMESTAMP" : "1783672891076379",\n'
+        f'\t"MESSAGE" : "{NVRM}"\n}}\n'
+    )
+    assert reader_of(text).id == "journal_export"
+    (read,) = lines("journal_export", text)
+    assert (read.text, read.number, read.kernel) == (NVRM, 4, True)
 
 
 def test_json_lines_carry_every_word_of_the_object() -> None:
