@@ -19,7 +19,7 @@ _API = re.compile(
     r"(?:.*?kernel module has the version (?P<module>[\d.]+))?"
 )
 _API_BEGINS = re.compile(r"NVRM: API mismatch")
-_MISMATCH = re.compile(r"Driver/library version mismatch")
+_MISMATCH = re.compile(r"[Dd]river/library version mismatch")
 _NO_DRIVER = re.compile(
     r"couldn'?t communicate with the NVIDIA driver|nvidia\.ko.* not found|"
     r"FATAL: Module nvidia not found|Driver Not Loaded",

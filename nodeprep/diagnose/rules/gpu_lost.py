@@ -100,6 +100,17 @@ def _finding(evidence: Evidence, host: str, devices: list[str], losses: list[Eve
         # A lost GPU stays lost until the reboot, so its failures do not end with a window.
         and follows(evidence, loss, event, float("inf") if event.kind.startswith("gpu.") else WINDOW_S)
     ]
+    # The kernel's own attempts at the link go on for a while; they tell nothing new.
+    after += [
+        event
+        for event in evidence.open("aer.", "dpc.", "pciehp.", host=host)
+        if evidence.clock.within(loss, event, _CAUSE_WINDOW_S) and _related(evidence, host, event, devices)
+    ]
+    after += [
+        event
+        for event in evidence.open("aer.recovery_failed", "aer.recovered", "dpc.recovered", host=host)
+        if _near(evidence, event, loss) and _related(evidence, host, event, devices)
+    ]
     after += evidence.open("gpu.probe_failed", "gpu.boot_failed", host=host)
     late = [
         event
@@ -110,7 +121,7 @@ def _finding(evidence: Evidence, host: str, devices: list[str], losses: list[Eve
     near = [event for event in corrected if _near(evidence, event, loss)]
     root = min((*causes, *power, *near), key=evidence.position, default=loss)
     if causes:
-        root = min(causes, key=evidence.position)
+        root = _telling(evidence, causes)
     device = devices[0] if len(devices) == 1 else ""
     shared = evidence.topology(host).shared(devices) if len(devices) > 1 else ""
     layer: Layer = "hardware" if root in power else "firmware_pcie"
@@ -128,6 +139,19 @@ def _finding(evidence: Evidence, host: str, devices: list[str], losses: list[Eve
         root_device=shared or root.device or device,
         count=_count(evidence, devices, losses),
     )
+
+
+def _telling(evidence: Evidence, causes: list[Event]) -> Event:
+    """The first cause; of a port that contains, reports and unplugs in one moment, the error's own type."""
+    first = min(causes, key=evidence.position)
+    named = (
+        event
+        for event in causes
+        if event.kind.startswith(("aer.fatal", "aer.nonfatal"))
+        and event.device == first.device
+        and abs(evidence.clock.seconds(first, event) or 0.0) <= _SLACK_S
+    )
+    return next(named, first)
 
 
 def _may_cause(evidence: Evidence, event: Event, loss: Event, devices: list[str]) -> bool:

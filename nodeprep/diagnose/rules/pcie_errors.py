@@ -21,6 +21,10 @@ _LINK = (
     "pciehp.link_flap_ignored",
     "aer.suppressed",
 )
+_RECOVERIES = ("aer.recovery_failed", "aer.recovered", "dpc.recovered")
+_OF_ITS_OWN = ("dpc.containment", "pciehp.link_down", "pciehp.card_not_present", "aer.recovery_failed")
+# Recovery resets the link, and waits a second or two for the devices below it.
+_RECOVERY_WINDOW_S = 5.0
 # Source: the monitor's default, more than 100 corrected errors within 5 min mean a degraded link.
 _MANY = 100
 _MANY_WINDOW_S = 300.0
@@ -41,21 +45,30 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     for host in evidence.hosts:
         grave = evidence.open("aer.fatal.", "aer.nonfatal.", "aer.firmware_first.", host=host)
         links = evidence.open(*_LINK, host=host)
-        devices = dict.fromkeys(
-            event.device
-            for event in (*grave, *links)
-            if event.kind not in ("aer.suppressed", "aer.recovered", "dpc.recovered")
-        )
-        for device in devices:
+        owners = {id(event): _owner(evidence, event, [*grave, *links]) for event in links}
+        for device in dict.fromkeys([*(event.device for event in grave), *owners.values()]):
             mine = [event for event in grave if event.device == device]
-            beside = [event for event in links if event.device == device]
-            if not mine and not any(event.kind in _LINK[:1] + _LINK[2:5] for event in beside):
+            beside = [event for event in links if owners[id(event)] == device]
+            if not mine and not any(event.kind in _OF_ITS_OWN for event in beside):
                 continue
             corrected = evidence.open("aer.corrected.", host=host, device=device)
             yield _uncorrected(evidence, host, device, errors=mine, links=beside, corrected=corrected)
         for _, device, events in evidence.by_device(evidence.open("aer.corrected.", host=host)):
             suppressed = evidence.open("aer.suppressed", host=host)
             yield _corrected(evidence, device, events, suppressed)
+
+
+def _owner(evidence: Evidence, event: Event, others: list[Event]) -> str:
+    """The device whose error an attempt at recovery belongs to: ports and endpoints tell of one."""
+    if event.kind in _RECOVERIES:
+        near = (
+            other
+            for other in others
+            if other.kind not in _RECOVERIES
+            and abs(evidence.clock.seconds(other, event) or 0.0) <= _RECOVERY_WINDOW_S
+        )
+        return next((other.device for other in near), event.device)
+    return event.device
 
 
 def _uncorrected(
