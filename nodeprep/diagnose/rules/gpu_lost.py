@@ -9,7 +9,7 @@ from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
 from nodeprep.diagnose.rules._symptoms import WINDOW_S, follows, symptoms
-from nodeprep.diagnose.rules._words import duration, listed, of, plural, times
+from nodeprep.diagnose.rules._words import called, duration, listed, of, plural, times
 from nodeprep.model.diagnosis import Layer
 
 _LOSSES = (
@@ -209,7 +209,7 @@ def _summary(devices: list[str], losses: list[Event], root: Event, shared: str) 
             return f"{device} gives no handle to NVML: it no longer answers"
         return f"{device} fell off the bus{xid}"
     if root.kind.startswith(("sel.", "smi.")):
-        return f"{device} fell off the bus{xid} right after a power or cooling event ({root.kind})"
+        return f"{device} fell off the bus{xid} right after a power or cooling event ({called(root)})"
     if root.kind.startswith("aer.corrected"):
         return f"link of {device} made corrected errors and then {device} fell off the bus{xid}"
     return (
@@ -245,7 +245,7 @@ def _why(
             else "just before"
         )
         parts.append(
-            f"{root.kind} at {root.device or 'the host'} came {when} the loss, within the "
+            f"{called(root)} at {root.device or 'the host'} came {when} the loss, within the "
             f"{_CAUSE_WINDOW_S:g} s in "
             "which an error on the path is its cause."
         )

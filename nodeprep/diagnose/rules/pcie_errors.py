@@ -8,7 +8,7 @@ from nodeprep.diagnose import catalog
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
-from nodeprep.diagnose.rules._words import duration, listed, plural, times, total
+from nodeprep.diagnose.rules._words import called, duration, listed, plural, times, total
 from nodeprep.model.diagnosis import Action, Layer, Severity
 
 _LINK = (
@@ -96,7 +96,7 @@ def _uncorrected(
     then: tuple[str, ...] = ("read_sel", "inspect_hardware", "replace_cable_or_riser")
     if reading == "config" and not fatal:
         layer, severity, action, then = "config", "warning", "fix_config", ("check_acs_and_iommu",)
-    kinds = listed(dict.fromkeys(_name(event) for event in (*errors, *links)))
+    kinds = listed(dict.fromkeys(called(event) for event in (*errors, *links)))
     return Finding(
         layer=layer,
         severity=severity,
@@ -138,7 +138,7 @@ def _corrected(evidence: Evidence, device: str, events: list[Event], suppressed:
         severity, action, then = "warning", "observe", ("check_acs_and_iommu", "read_aer_counters")
     span = evidence.clock.seconds(events[0], events[-1]) if len(events) > 1 else None
     over = f" within {duration(span)}" if span else ""
-    kinds = listed(dict.fromkeys(_name(event) for event in events))
+    kinds = listed(dict.fromkeys(called(event) for event in events))
     rate = (
         f" {densest} of them came within {_MANY_WINDOW_S / 60:g} min, and {_MANY} make a degraded link."
         if densest >= _MANY
@@ -169,11 +169,6 @@ def _corrected(evidence: Evidence, device: str, events: list[Event], suppressed:
 def _reading(events: Sequence[Event]) -> str:
     entries = (catalog.aer(event.kind.rsplit(".", 1)[-1]) for event in events)
     return next((entry.reading for entry in entries if entry), "")
-
-
-def _name(event: Event) -> str:
-    entry = catalog.aer(event.kind.rsplit(".", 1)[-1])
-    return entry.names[-1] if entry else event.kind
 
 
 def _densest(evidence: Evidence, events: Sequence[Event]) -> int:
