@@ -39,3 +39,9 @@ def follows(evidence: Evidence, cause: Event, event: Event, window_s: float = WI
         return -_SLACK_S <= apart <= window_s
     one, other = cause.lines[0], event.lines[0]
     return one.source != other.source or other.number >= one.number
+
+
+def same_boot(one: Event, other: Event) -> bool:
+    """Whether two events are of one boot, as far as their sources tell."""
+    first, second = one.lines[0].boot, other.lines[0].boot
+    return not first or not second or first == second

@@ -8,7 +8,7 @@ from nodeprep.diagnose.device import domain, same_slot
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
-from nodeprep.diagnose.rules._symptoms import WINDOW_S, follows, symptoms
+from nodeprep.diagnose.rules._symptoms import WINDOW_S, follows, same_boot, symptoms
 from nodeprep.diagnose.rules._words import called, duration, listed, of, plural, times
 from nodeprep.model.diagnosis import Layer
 
@@ -99,6 +99,8 @@ def _finding(evidence: Evidence, host: str, devices: list[str], losses: list[Eve
         and event.kind != "gpu.identity"
         # A lost GPU stays lost until the reboot, so its failures do not end with a window.
         and follows(evidence, loss, event, float("inf") if event.kind.startswith("gpu.") else WINDOW_S)
+        # An Xid after a reboot is of a GPU that came back: a fault of its own.
+        and (not event.kind.startswith("xid.") or same_boot(loss, event))
     ]
     # The kernel's own attempts at the link go on for a while; they tell nothing new.
     after += [
