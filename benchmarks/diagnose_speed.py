@@ -82,7 +82,11 @@ def measure(command: list[str], locale: str) -> dict[str, float]:
     """Wall time, processor time and peak memory of a command, which must end by itself."""
     begun = time.monotonic()
     environment = {**os.environ, "LC_ALL": locale}
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment) as process:
+    # No /dev/null: grep sees that nobody reads, and ends with the first line it finds.
+    with (
+        tempfile.TemporaryFile() as output,
+        subprocess.Popen(command, stdout=output, env=environment) as process,
+    ):
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode not in (0, 20, 21) and not (command[0] == "grep" and process.returncode == 1):

@@ -1,4 +1,4 @@
-"""Lines of logs as grep prints them from several files, with `-n` or not: `kern.log.1:Nov 22 18:29:55 ...`."""
+"""Lines of logs as grep prints them from several files, also with `-n`: `kern.log.1:Nov 22 18:29:55 ...`."""
 
 from __future__ import annotations
 

@@ -23,9 +23,7 @@ _OPENS = re.compile(
 )
 _FIELD = re.compile(rb"\s{0,8}(?P<name>_{0,2}[A-Z][A-Z0-9_]{0,63})=(?P<value>.*)", re.DOTALL)
 _VERBOSE = re.compile(rb"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}\.\d{6} \S+ \[s=")
-_PRETTY = re.compile(
-    rb"\s{0,8}\"(?P<name>_{0,2}[A-Z][A-Z0-9_]{0,63})\"\s?:\s?(?P<value>.*?),?\s*$", re.DOTALL
-)
+_PRETTY = re.compile(rb"\s{0,8}\"(?P<name>_{0,2}[A-Z][A-Z0-9_]{0,63})\"\s?:\s?(?P<value>.*)", re.DOTALL)
 _LENGTH_BYTES = 8
 
 
