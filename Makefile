@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 SETUP  := $(VENV)/.ready
 
-.PHONY: help setup demo test test-torch test-gpu test-metal test-metal-full check schemas clean
+.PHONY: help setup demo test test-torch test-gpu test-metal test-metal-full fuzz check schemas clean
 
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\): .*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -43,6 +43,13 @@ test-metal: $(SETUP)  ## good arguments and five bad ones on virtual machines; a
 test-metal-full: $(SETUP)  ## all tests on virtual machines, the long ones too
 	$(METAL_HOST)
 	$(BIN)/python -m pytest -n 2 -m 'metal or metal_full'
+
+RUNS ?= 1000000
+
+fuzz: $(SETUP)   ## RUNS inputs found by coverage against the log readers; see tests/fuzz/README.md
+	$(BIN)/python -m pip install --quiet --group fuzz
+	mkdir -p build/fuzz
+	$(BIN)/python tests/fuzz/fuzz_readers.py -runs=$(RUNS) -artifact_prefix=tests/fuzz/ build/fuzz
 
 check: $(SETUP)  ## formatting, lint, types, import rules, YAML, Ansible, schemas
 	$(BIN)/ruff check .

@@ -99,11 +99,15 @@ def _live(asked: Request, out: Output) -> ExitCode:
 
 
 def _refuse_mixture(
-    paths: list[str] | None, host: str | None, explain: str | None, inventory: Path | None, output: Path | None
+    paths: list[str] | None,
+    host: str | None,
+    explain: str | None,
+    inventory: Path | None,
+    output: Path | None,
 ) -> None:
     given = [bool(paths), host is not None, explain is not None]
     if sum(given) > 1:
-        raise UsageError("paths, --host and --explain exclude each other", hint="see nodeprep diagnose --help")
+        raise UsageError("give one of paths, --host and --explain", hint="see nodeprep diagnose --help")
     if not any(given):
         raise UsageError(
             "nothing to diagnose", hint="name log files or folders, - for standard input, or --host HOSTS"

@@ -31,20 +31,17 @@ def incidents(events: Iterable[Event], inputs: Sequence[DiagnosisInput] = ()) ->
         for finding in rule.explain(evidence):
             evidence.explain(finding.events)
             findings.append(finding)
-    order = {id(event): number for number, event in enumerate(evidence.events)}
     findings.sort(
         key=lambda finding: (
             _SEVERITIES.index(finding.severity),
-            min(order[id(event)] for event in finding.events),
+            min(map(evidence.position, finding.events)),
         )
     )
-    return tuple(
-        _incident(f"i{number}", finding, evidence, order) for number, finding in enumerate(findings, 1)
-    )
+    return tuple(_incident(f"i{number}", finding, evidence) for number, finding in enumerate(findings, 1))
 
 
-def _incident(name: str, finding: Finding, evidence: Evidence, order: dict[int, int]) -> Incident:
-    events = sorted(finding.events, key=lambda event: order[id(event)])
+def _incident(name: str, finding: Finding, evidence: Evidence) -> Incident:
+    events = sorted(finding.events, key=evidence.position)
     root_event = finding.root_event or events[0].kind
     xids = finding.xids if finding.xids is not None else _xids(events)
     hosts = {evidence.host(event) for event in events}

@@ -16,13 +16,23 @@ def address(text: str) -> str:
     match = _PARTS.fullmatch(text.strip().lower().removeprefix("pci:"))
     if not match:
         return ""
-    domain = int(match["domain"] or "0", 16)
-    return f"{domain:04x}:{match['bus']}:{match['slot']}.{match['function'] or '0'}"
+    number = int(match["domain"] or "0", 16)
+    return f"{number:04x}:{match['bus']}:{match['slot']}.{match['function'] or '0'}"
 
 
-def from_requester_id(requester_id: int, domain: str = "0000") -> str:
+def from_requester_id(requester_id: int, in_domain: str = "0000") -> str:
     """The address of a 16-bit requester id: 0x0010 is 00:02.0."""
-    return f"{domain}:{requester_id >> 8 & 0xFF:02x}:{requester_id >> 3 & 0x1F:02x}.{requester_id & 7}"
+    return f"{in_domain}:{requester_id >> 8 & 0xFF:02x}:{requester_id >> 3 & 0x1F:02x}.{requester_id & 7}"
+
+
+def domain(device: str) -> str:
+    """The domain of an address: "0000", and "10000" behind some storage controllers."""
+    return device.rsplit(":", 2)[0]
+
+
+def bus(device: str) -> int:
+    """The bus number of an address."""
+    return int(device.rsplit(":", 2)[1], 16)
 
 
 def same_slot(one: str, other: str) -> bool:

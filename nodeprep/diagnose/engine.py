@@ -13,10 +13,10 @@ from nodeprep.diagnose.decoders import all_decoders
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.fan_out import decode_all
 from nodeprep.diagnose.folding import folded
-from nodeprep.diagnose.inputs_input import Input
 from nodeprep.diagnose.inputs_bytes import ByteSource
 from nodeprep.diagnose.inputs_dates import Calendar
 from nodeprep.diagnose.inputs_gaps import add_gaps
+from nodeprep.diagnose.inputs_input import Input
 from nodeprep.diagnose.inputs_lines import LineSource
 from nodeprep.diagnose.inputs_report import FileReport, SectionReport, report
 from nodeprep.diagnose.line import Line
@@ -34,19 +34,27 @@ Progress = Callable[[str, int, int | None], None]
 
 def diagnose(inputs: Sequence[Input], *, progress: Progress | None = None) -> Diagnosis:
     """Incidents of some inputs, which belong to one story."""
+    events, files = read(inputs, progress=progress)
+    add_gaps(files, silent=not events)
+    told = report(files)
+    found = incidents(events, told)
+    simulated = any(section.simulated for file in files for section in file.sections)
+    healthy = not any(each.gaps for each in told) and all(one.severity == "info" for one in found)
+    return Diagnosis(healthy=healthy, inputs=told, incidents=found, simulated=simulated)
+
+
+def read(
+    inputs: Sequence[Input], *, progress: Progress | None = None
+) -> tuple[tuple[Event, ...], list[FileReport]]:
+    """All events of some inputs, each once, and what is to be said of each input."""
     calendar = Calendar.of(inputs)
     events: list[Event] = []
     files: list[FileReport] = []
     for each in inputs:
-        read = _FileReading(each, calendar, progress)
-        events.extend(read.events())
-        files.append(read.report)
-    add_gaps(files)
-    told = report(files)
-    found = incidents(merge(events), told)
-    simulated = any(section.simulated for file in files for section in file.sections)
-    healthy = not any(each.gaps for each in told) and all(one.severity == "info" for one in found)
-    return Diagnosis(healthy=healthy, inputs=told, incidents=found, simulated=simulated)
+        reading = _FileReading(each, calendar, progress)
+        events.extend(reading.events())
+        files.append(reading.report)
+    return merge(events), files
 
 
 @dataclass(slots=True)
@@ -79,7 +87,7 @@ class _FileReading:
         for section in sections(source):
             yield from self._section(section)
         self.report.lines = source.lines
-        self.report.close(source.end_title)
+        self.report.close()
         self.report.gaps.extend(source.gaps)
         self.report.notes.extend(source.notes)
 
@@ -89,7 +97,7 @@ class _FileReading:
         direct: list[Event] = []
         items = section.reader.read(name, told.counted(section.lines))
         yield from folded(decode_all(self._lines(items, section, told, direct), _decoders()))
-        yield from direct
+        yield from folded(direct)
 
     def _lines(
         self, items: Iterator[Item], section: Section, told: SectionReport, direct: list[Event]

@@ -27,7 +27,11 @@ class Evidence:
         self.clock = Clock(given)
         self.events = self.clock.ordered(given)
         self._named = {host for host in map(_named_host, given) if host}
-        self.hosts = tuple(sorted({self.host(event) for event in self.events}))
+        self._order = {id(event): number for number, event in enumerate(self.events)}
+        self._by_host: dict[str, list[Event]] = {}
+        for event in self.events:
+            self._by_host.setdefault(self.host(event), []).append(event)
+        self.hosts = tuple(sorted(self._by_host))
         self._topologies: dict[str, Topology] = {}
         self._explained: set[int] = set()
 
@@ -41,7 +45,7 @@ class Evidence:
     def topology(self, host: str) -> Topology:
         """What is known of a host's PCI tree."""
         if host not in self._topologies:
-            self._topologies[host] = Topology(event for event in self.events if self.host(event) == host)
+            self._topologies[host] = Topology(self._by_host.get(host, ()))
         return self._topologies[host]
 
     def seen(self, *kinds: str, host: str | None = None, device: str | None = None) -> list[Event]:
@@ -53,11 +57,13 @@ class Evidence:
         """
         return [
             event
-            for event in self.events
-            if _is_of(event.kind, kinds)
-            and (host is None or self.host(event) == host)
-            and (device is None or same_slot(event.device, device))
+            for event in (self.events if host is None else self._by_host.get(host, ()))
+            if _is_of(event.kind, kinds) and (device is None or same_slot(event.device, device))
         ]
+
+    def position(self, event: Event) -> int:
+        """Where an event stands among all of them."""
+        return self._order[id(event)]
 
     def open(self, *kinds: str, host: str | None = None, device: str | None = None) -> list[Event]:
         """As `seen`, without events that a rule has explained."""

@@ -34,13 +34,13 @@ def explain(query: str) -> Explanation:
         UsageError: It is no code of any family.
     """
     words = query.strip()
-    match = re.fullmatch(r"(?i)(?:(?P<family>xid|sxid|aer|cuda|recovery|154)[ :=-]+)?(?P<code>.+)", words)
+    match = re.fullmatch(r"(?i)(?:(?P<family>xid|sxid|aer|cuda|recovery|154)[ :=]+)?(?P<code>.+)", words)
     if not match:
         raise UsageError("no code to explain", hint=_HINT)
     family = (match["family"] or "").lower().replace("154", "recovery")
     code = match["code"].strip()
     if not family:
-        family = "xid" if code.isdigit() else "cuda" if code.lower().startswith("cuda") else "aer"
+        family = "xid" if code.isdecimal() else "cuda" if code.lower().startswith("cuda") else "aer"
     return _FAMILIES[family](code)
 
 
@@ -122,7 +122,7 @@ def _aer(code: str) -> Explanation:
 def _cuda(code: str) -> Explanation:
     entry = (
         catalog.cuda(int(code))
-        if code.isdigit()
+        if code.isdecimal()
         else next((each for each in catalog.all_cuda().values() if code in (each.id, *each.names)), None)
     )
     if entry is None:

@@ -76,16 +76,17 @@ def _expanded(
 
 def _below(folder: Path) -> Iterator[Path]:
     """Files under a folder in the order of their names; folders that cannot be listed come as themselves."""
-    refused: list[Path] = []
-    for parent, folders, files in os.walk(folder, onerror=lambda error: refused.append(Path(error.filename))):
-        folders.sort()
-        for name in sorted(files):
-            each = Path(parent, name)
-            if each.is_symlink() and not each.exists():
-                continue
-            if each.is_file() or not each.exists():
-                yield each
-    yield from refused
+    found: list[Path] = []
+
+    def refused(error: OSError) -> None:
+        found.append(Path(error.filename))
+
+    for parent, _, files in os.walk(folder, onerror=refused):
+        places = (Path(parent, name) for name in files)
+        found.extend(
+            place for place in places if place.is_file() or not (place.is_symlink() or place.exists())
+        )
+    yield from sorted(found)
 
 
 def _file(name: str, place: Path) -> Input:

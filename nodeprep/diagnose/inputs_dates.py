@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from nodeprep.diagnose.inputs_input import Input
 from nodeprep.diagnose.inputs_bytes import ByteSource, Truncated
+from nodeprep.diagnose.inputs_input import Input
 from nodeprep.diagnose.inputs_report import SectionReport
 from nodeprep.diagnose.line import Line
 from nodeprep.diagnose.reader import NO_YEAR
@@ -27,7 +27,8 @@ _DATES = (
     ),
     re.compile(
         rb"(?m)^(?:\[|Timestamp\s{1,60}: |Date: |<timestamp>|)"
-        rb"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (?P<b>[A-Z][a-z]{2}) {1,2}(?P<d>\d{1,2}) \d{2}:\d{2}:\d{2} (?:[A-Z]{3,4} )?(?P<y>20\d{2})"
+        rb"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (?P<b>[A-Z][a-z]{2}) {1,2}(?P<d>\d{1,2}) "
+        rb"\d{2}:\d{2}:\d{2} (?:[A-Z]{3,4} )?(?P<y>20\d{2})"
     ),
 )
 _MONTHS = b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 
 from nodeprep.diagnose.inputs_report import FileReport
 from nodeprep.diagnose.readers._log import NO_START
@@ -13,8 +14,12 @@ _ROTATED = re.compile(r"(?P<base>.+?)\.(?P<number>\d{1,4})(?:\.(?:gz|xz|zst|bz2)
 _TELLING_NOTHING = frozenset({"plain"})
 
 
-def add_gaps(files: Sequence[FileReport]) -> None:
-    """Adds to the reports what is missing between the files, and takes off what an older file holds."""
+def add_gaps(files: Sequence[FileReport], *, silent: bool) -> None:
+    """Adds to the reports what is missing between the files, and takes off what an older file holds.
+
+    Args:
+        silent: Nothing was found in any of them.
+    """
     groups: dict[str, dict[int, FileReport]] = defaultdict(dict)
     for file in files:
         rotated = _ROTATED.match(file.name)
@@ -22,12 +27,13 @@ def add_gaps(files: Sequence[FileReport]) -> None:
         groups[base].setdefault(number, file)
     for base, group in groups.items():
         _compare(base, group)
-    _require_something(files)
+    if silent:
+        _require_something(files)
 
 
 def _compare(base: str, group: dict[int, FileReport]) -> None:
     numbers = sorted(group)
-    for newer, older in zip(numbers, numbers[1:], strict=False):
+    for newer, older in pairwise(numbers):
         if older == newer + 1:
             # What came before its first line is in the older file.
             for section in group[newer].sections:

@@ -19,7 +19,6 @@ class LineSource:
         everything: Give all lines; may be changed while lines are taken.
         lines: Lines of the input so far, given or not.
         gaps, notes: What was found wrong with the input itself.
-        end_title: Title after which nothing came, as a bug report ends.
     """
 
     def __init__(self, data: ByteSource, wanted: Prefilter, on_block: Callable[[], None]) -> None:
@@ -27,7 +26,6 @@ class LineSource:
         self.lines = 0
         self.gaps: list[str] = []
         self.notes: list[str] = []
-        self.end_title = ""
         self._data = data
         self._wanted = wanted
         self._on_block = on_block

@@ -86,10 +86,10 @@ class FileReport:
         self.sections.append(made)
         return made
 
-
-    def close(self, end_title: str) -> None:
+    def close(self) -> None:
         """Looks at how the file ended."""
-        if any(each.format == BUG_REPORT for each in self.sections) and not end_title.startswith(_END):
+        began = any(each.format == BUG_REPORT for each in self.sections)
+        if began and not any(each.title.startswith(_END) for each in self.sections):
             self.gaps.append("the bug report is cut off: its last line is missing")
 
 
@@ -103,36 +103,30 @@ def _entries(file: FileReport) -> Iterator[DiagnosisInput]:
         file.gaps.append("it is empty")
     formats = list(dict.fromkeys(each.format for each in file.sections)) or ["unread"]
     if len(formats) == 1:
-        yield _entry(file.name, formats[0], file.lines, file.sections, file.gaps, file.notes)
+        yield _entry(file, formats[0], file.sections)
         return
-    gaps = [*file.gaps, *(f"{each.name}: {gap}" for each in file.sections for gap in each.gaps)]
     form = BUG_REPORT if BUG_REPORT in formats else "mixed"
-    whole = _entry(file.name, form, file.lines, file.sections, [], file.notes)
-    yield replace(whole, gaps=tuple(dict.fromkeys(gaps)), notes=tuple(file.notes))
+    whole = _entry(file, form, file.sections)
+    own = [f"{each.name}: {gap}" for each in file.sections for gap in each.gaps]
+    yield replace(whole, gaps=tuple(dict.fromkeys([*file.gaps, *own])), notes=tuple(file.notes))
     few = len(file.sections) <= FEW_SECTIONS
     for each in file.sections:
         if few or each.format != "plain" or each.gaps:
-            yield _entry(f"{file.name}#{each.name}", each.format, each.lines, [each], [], [])
+            name = f"{file.name}#{each.name}"
+            yield _entry(FileReport(name=name, lines=each.lines), each.format, [each])
 
 
-def _entry(
-    name: str,
-    form: str,
-    lines: int,
-    sections: Sequence[SectionReport],
-    gaps: Sequence[str],
-    notes: Sequence[str],
-) -> DiagnosisInput:
+def _entry(file: FileReport, form: str, sections: Sequence[SectionReport]) -> DiagnosisInput:
     firsts = [each.first for each in sections if each.first]
     lasts = [each.last for each in sections if each.last]
     return DiagnosisInput(
-        source=name,
+        source=file.name,
         format=form,
-        lines=lines,
+        lines=file.lines,
         first=_text(min(firsts, default=None)),
         last=_text(max(lasts, default=None)),
-        gaps=tuple(dict.fromkeys([*gaps, *(gap for each in sections for gap in each.gaps)])),
-        notes=tuple(dict.fromkeys([*notes, *(note for each in sections for note in each.notes)])),
+        gaps=tuple(dict.fromkeys([*file.gaps, *(gap for each in sections for gap in each.gaps)])),
+        notes=tuple(dict.fromkeys([*file.notes, *(note for each in sections for note in each.notes)])),
     )
 
 

@@ -30,17 +30,25 @@ def merge(events: Iterable[Event]) -> tuple[Event, ...]:
     """
     given = list(events)
     clock = _Clock(given)
-    groups: dict[tuple[str, str], list[_Kept]] = defaultdict(list)
+    # By moment, so that each is compared with few others.
+    moments: dict[tuple[str, str, str, int], list[_Kept]] = defaultdict(list)
     kept: list[_Kept] = []
     for event in given:
-        group = groups[event.kind, event.device]
-        twin = next((each for each in group if each.tells(event, clock)), None)
+        keys = [(event.kind, event.device, *moment) for moment in clock.moments(event.lines[0])]
+        near = (
+            each
+            for kind, device, clock_name, number in keys
+            for beside in (number, number - 1, number + 1)
+            for each in moments.get((kind, device, clock_name, beside), ())
+        )
+        twin = next((each for each in near if each.tells(event, clock)), None)
         if twin is None:
-            made = _Kept(event)
-            kept.append(made)
-            group.append(made)
+            twin = _Kept(event)
+            kept.append(twin)
         else:
             twin.add(event)
+        for key in keys:
+            moments[key].append(twin)
     return tuple(each.event(clock) for each in kept)
 
 
@@ -58,7 +66,7 @@ class _Clock:
         self._tie_by_text(lines)
 
     def _tie_by_text(self, lines: Sequence[Line]) -> None:
-        """A ring buffer without a wall clock, and a journal without uptimes: by messages that each has once."""
+        """Without uptimes in the journal: by messages that it and the ring buffer have once each."""
         uptimes: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         walls: dict[str, set[float]] = defaultdict(set)
         for line in lines:
@@ -83,6 +91,12 @@ class _Clock:
         if line.uptime_s is not None and line.boot in self._began:
             return self._began[line.boot] + line.uptime_s
         return None
+
+    def moments(self, line: Line) -> list[tuple[str, int]]:
+        """The steps of WINDOW_S, by each clock that is known, in which a line was said."""
+        wall = self.wall(line)
+        found = [] if wall is None else [("wall", int(wall // WINDOW_S))]
+        return found if line.uptime_s is None else [*found, ("uptime", int(line.uptime_s // WINDOW_S))]
 
     def near(self, one: Line, other: Line) -> bool:
         """Whether two lines of different sources may be of the same moment."""

@@ -38,14 +38,13 @@ def sections(source: LineSource) -> Iterator[Section]:
     stream = _Stream(iter(source))
     count = 0
     while True:
-        title = stream.skip_to_content()
+        title, spoken = stream.skip_to_content()
         head = [line.data for line in stream.peek(LOOK_AHEAD)]
         if not head:
-            source.end_title = title
             return
         count += 1
         # What a command was says nothing about what its output looks like.
-        reader = choose(head[1:] if boundary(head[0]) and len(head) > 1 else head)
+        reader = choose(head[1:] if spoken and len(head) > 1 else head)
         source.everything = reader.whole or reader.opens is None
         yield Section(title=title, reader=reader, lines=_lines(stream, reader, fixed=count >= MAX_SECTIONS))
 
@@ -129,24 +128,26 @@ class _Stream:
             head.append(line)
         return head
 
-    def skip_to_content(self) -> str:
-        """Takes empty lines and boundaries that are no content; gives the title they name."""
+    def skip_to_content(self) -> tuple[str, bool]:
+        """Takes empty lines and boundaries that are no content.
+
+        Returns:
+            The title they name, and whether a command that names it comes first in the content.
+        """
         title = ""
         wants_name = False
         for line in self:
             found = boundary(line.data)
             if found is not None and found.spoken:
                 self.back(line)
-                return found.title
+                return found.title, True
             if found is not None:
                 title, wants_name = _named(found, title)
             elif line.data.strip():
-                if not wants_name:
-                    self.back(line)
-                    break
-                title = line.data.decode("utf-8", "replace").strip()
-                wants_name = False
-        return title
+                self.back(line)
+                named = line.data.decode("utf-8", "replace").strip() if wants_name else title
+                return named, False
+        return title, False
 
 
 def _named(found: Boundary, title: str) -> tuple[str, bool]:

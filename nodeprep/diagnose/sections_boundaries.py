@@ -45,9 +45,8 @@ NEEDLES = (b"______________________________", b"*** /")
 def boundary(data: bytes) -> Boundary | None:
     """What a line means for the sections of its input; None for nearly all."""
     # The first byte tells nearly always; logs are long.
-    if data[:1] not in _FIRST or len(data) > _MAX_BYTES:
-        if b"@" not in data[:64] or len(data) > _MAX_BYTES:
-            return None
+    if len(data) > _MAX_BYTES or (data[:1] not in _FIRST and b"@" not in data[:64]):
+        return None
     text = data.decode("utf-8", "replace")
     if _RULE.match(text):
         return Boundary(names_next=True)

@@ -20,6 +20,11 @@ _MAX_QUOTE_CHARS = 300
 _INDENT = (0, 0, 0, 4)
 
 
+def _indented(text: Text) -> RenderableType:
+    # Not widened to the screen: a pipe would get lines of spaces.
+    return Padding(text, _INDENT, expand=False)
+
+
 def story(found: Diagnosis) -> RenderableType:
     """The whole answer: incidents, the worst first, then what is missing from the input, then the verdict."""
     blocks: list[RenderableType] = []
@@ -28,7 +33,7 @@ def story(found: Diagnosis) -> RenderableType:
     gaps = [(each.source, gap) for each in found.inputs for gap in each.gaps]
     if gaps:
         blocks.append(Text("Not everything could be read", style="bold"))
-        blocks += [Padding(Text(f"{source}: {gap}"), _INDENT) for source, gap in gaps]
+        blocks += [_indented(Text(f"{source}: {gap}")) for source, gap in gaps]
         blocks.append(Text())
     blocks.append(_verdict(found, bool(gaps)))
     return Group(*blocks)
@@ -44,17 +49,16 @@ def _incident(incident: Incident) -> RenderableType:
         head.append(f" {incident.device}")
     if incident.count > 1:
         head.append(f" ({incident.count} times)")
-    parts: list[RenderableType] = [head, Padding(Text(f"{_capital(incident.summary)}."), _INDENT)]
+    parts: list[RenderableType] = [head, _indented(Text(f"{_capital(incident.summary)}."))]
     if incident.why:
-        parts += [Text("  Why", style="bold"), Padding(Text(incident.why), _INDENT)]
-    parts += [Padding(_quote(line), _INDENT) for line in _chosen(incident.evidence)]
+        parts += [Text("  Why", style="bold"), _indented(Text(incident.why))]
+    parts += [_indented(_quote(line)) for line in _chosen(incident.evidence)]
     left_out = len(incident.evidence) - len(_chosen(incident.evidence))
     if left_out:
-        parts.append(Padding(Text(f"... and {left_out} more lines; --json has them", style="dim"), _INDENT))
+        parts.append(_indented(Text(f"... and {left_out} more lines; --json has them", style="dim")))
     parts.append(Text("  What to do", style="bold"))
     parts += [
-        Padding(Text(f"{number}. {words}"), _INDENT)
-        for number, words in enumerate(_steps(incident.actions), 1)
+        _indented(Text(f"{number}. {words}")) for number, words in enumerate(_steps(incident.actions), 1)
     ]
     return Group(*parts)
 
@@ -79,11 +83,12 @@ def _quote(line: EvidenceLine) -> Text:
 def _verdict(found: Diagnosis, gaps: bool) -> Text:
     above = [incident for incident in found.incidents if incident.severity != "info"]
     lines = sum(each.lines for each in found.inputs if "#" not in each.source)
-    read = f"{lines} lines of {len({each.source.split('#')[0] for each in found.inputs})} inputs"
+    files = len({each.source.split("#")[0] for each in found.inputs})
+    read = f"{_plural(lines, 'line')} of {_plural(files, 'input')}"
     if above:
         worst = above[0]
         return Text(
-            f"{len(above)} incident{'s' if len(above) > 1 else ''} in {read}; first: {catalog.step(worst.action)}.",
+            f"{_plural(len(above), 'incident')} in {read}; first: {catalog.step(worst.action)}.",
             style=_STYLES[worst.severity],
         )
     if gaps:
@@ -96,22 +101,33 @@ def explained(entry: Explanation) -> RenderableType:
     head = Text(f"{entry.family} {entry.code}", style="bold")
     if entry.names:
         head.append(f"  {', '.join(entry.names)}", style="dim")
-    parts: list[RenderableType] = [head, Padding(Text(f"{_capital(entry.meaning)}."), _INDENT)]
+    parts: list[RenderableType] = [head, _indented(Text(f"{_capital(entry.meaning)}."))]
     if not entry.known:
-        parts.append(Padding(Text("No published list says more, so nothing more is said here."), _INDENT))
-    about = [words for words in (entry.layer and f"layer {entry.layer}", entry.severity and f"severity {entry.severity} "
-             "when seen alone", entry.since and f"since {entry.since}") if words]  # fmt: skip
+        parts.append(_indented(Text("No published list says more, so nothing more is said here.")))
+    about = [
+        words
+        for words in (
+            entry.layer and f"layer {entry.layer}",
+            entry.severity and f"severity {entry.severity} when seen alone",
+            entry.since and f"since {entry.since}",
+        )
+        if words
+    ]
     if about:
-        parts.append(Padding(Text(f"{_capital(', '.join(about))}."), _INDENT))
+        parts.append(_indented(Text(f"{_capital(', '.join(about))}.")))
     if entry.advice:
-        parts.append(Padding(Text(entry.advice), _INDENT))
+        parts.append(_indented(Text(entry.advice)))
     if entry.beside:
-        parts.append(Padding(Text(f"Goes with {', '.join(entry.beside)}."), _INDENT))
+        parts.append(_indented(Text(f"Goes with {', '.join(entry.beside)}.")))
     parts.append(Text("  What to do", style="bold"))
-    parts += [Padding(Text(f"{number}. {step.words}"), _INDENT) for number, step in enumerate(entry.steps, 1)]
-    parts += [Padding(Text(f"Source: {source}", style="dim"), _INDENT) for source in entry.sources]
+    parts += [_indented(Text(f"{number}. {step.words}")) for number, step in enumerate(entry.steps, 1)]
+    parts += [_indented(Text(f"Source: {source}", style="dim")) for source in entry.sources]
     return Group(*parts)
 
 
 def _capital(words: str) -> str:
     return words[:1].upper() + words[1:]
+
+
+def _plural(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nodeprep.diagnose.device import same_slot
+from nodeprep.diagnose.device import bus, domain, same_slot
 from nodeprep.diagnose.event import Event
 
 
@@ -31,11 +31,11 @@ class Topology:
         """Ports above a device, the nearest first; empty when nothing is known."""
         if not device:
             return ()
-        bus = int(device[5:7], 16)
+        number = bus(device)
         ports = [
             (last - first, port)
             for port, (first, last) in self._buses.items()
-            if port[:4] == device[:4] and first <= bus <= last and not same_slot(port, device)
+            if domain(port) == domain(device) and first <= number <= last and not same_slot(port, device)
         ]
         told = [port for port in sorted(self._told.get(device, ())) if port != device]
         nearest = [port for _, port in sorted(ports)]
@@ -60,9 +60,10 @@ class Topology:
         return next((port for port in paths[0] if all(port in path for path in paths[1:])), "")
 
     def _knows(self, device: str) -> bool:
-        bus = int(device[5:7], 16)
+        number = bus(device)
         return any(
-            port[:4] == device[:4] and first <= bus <= last for port, (first, last) in self._buses.items()
+            domain(port) == domain(device) and first <= number <= last
+            for port, (first, last) in self._buses.items()
         )
 
     def _below(self, port: str) -> set[str]:

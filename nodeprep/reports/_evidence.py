@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from nodeprep.model.facts import Aer, NodeFacts, PciDevice
+from nodeprep.diagnose import catalog
+from nodeprep.diagnose.kernel_records import diagnose_records
+from nodeprep.model.facts import Aer, KernelEvent, NodeFacts, PciDevice
 from nodeprep.model.plan import Change, Plan
 from nodeprep.model.reading import Reading
 from nodeprep.model.run import NodeView
@@ -60,9 +62,22 @@ class EventRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IncidentRow:
+    """What kernel log lines come to."""
+
+    severity: str
+    layer: str
+    device: str
+    summary: str
+    why: str
+    todo: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Events:
     """Kernel log lines of the window; `note` says what could not be read or was left out."""
 
+    incidents: tuple[IncidentRow, ...]
     rows: tuple[EventRow, ...]
     notes: tuple[str, ...]
     read: bool
@@ -130,7 +145,7 @@ def events(node: NodeView) -> Events | None:
     elif log.lost_records.value:
         notes.append(f"{log.lost_records.value} records were overwritten before they could be read")
     if log.events.value is None:
-        return Events(rows=(), notes=(f"kernel log {reading(log.events)}", *notes), read=False)
+        return Events(incidents=(), rows=(), notes=(f"kernel log {reading(log.events)}", *notes), read=False)
     start = log.since.monotonic_us.value if log.since else None
     shown = log.events.value[:MAX_EVENTS]
     if len(shown) < len(log.events.value):
@@ -150,7 +165,21 @@ def events(node: NodeView) -> Events | None:
         )
         for event in shown
     )
-    return Events(rows=rows, notes=tuple(notes), read=True)
+    return Events(incidents=_incidents(log.events.value), rows=rows, notes=tuple(notes), read=True)
+
+
+def _incidents(records: tuple[KernelEvent, ...]) -> tuple[IncidentRow, ...]:
+    return tuple(
+        IncidentRow(
+            severity=incident.severity,
+            layer=incident.layer,
+            device=short_address(incident.device),
+            summary=incident.summary,
+            why=incident.why,
+            todo=catalog.step(incident.action),
+        )
+        for incident in diagnose_records(records)
+    )
 
 
 def changes(plan: Plan | None) -> tuple[Change, ...]:

@@ -24,8 +24,10 @@ from nodeprep.model.diagnosis import Diagnosis, Incident
 CASES = Path(__file__).parents[1] / "cases" / "diagnose"
 SHARED = Path(__file__).parents[2].parent / "shared" / "cases"
 SHARED_CASES = sorted((SHARED / "diagnose").glob("*.json")) if SHARED.exists() else []
-KEYS = {"layer", "severity", "device", "root_device", "root_event", "xids", "action", "steps", "quotes", "count",
-        "summary", "why", "host"}  # fmt: skip
+KEYS = {
+    *("layer", "severity", "device", "root_device", "root_event", "xids", "action", "steps"),
+    *("quotes", "count", "summary", "why", "host"),
+}
 
 
 @pytest.mark.parametrize("case_id", sorted(path.parent.name for path in CASES.glob("*/case.yaml")))

@@ -145,18 +145,20 @@ def nvlink5(code: int, info: int, status: int, driver: str = "") -> tuple[Nvlink
         driver: Version of the driver, for example "570.133.20"; "" when it is not known, and then the
             layout of today is tried first and the older one after it.
     """
-    major = int(driver.split(".")[0]) if driver.split(".")[0].isdigit() else 0
+    major = int(driver.split(".", maxsplit=1)[0]) if driver.split(".", maxsplit=1)[0].isdecimal() else 0
     layouts = ("since", "before") if not major else ("since",) if major >= _R575 else ("before",)
     for layout in layouts:
-        found = tuple(
+        found = [
             rule
             for rule in nvlink5_rules()
             if rule.xid == code
             and _matches(rule.bits_since_r575 if layout == "since" else rule.bits_before_r575, info)
-            and (status & rule.status_bit if rule.status_bit else status == 0)
-        )
-        if found:
-            return found
+        ]
+        # Of some units the status is a number, of others a set of bits; a number fits as a whole.
+        whole = tuple(rule for rule in found if rule.status_bit == status)
+        bits = tuple(rule for rule in found if status & rule.status_bit)
+        if whole or bits:
+            return whole or bits
     return ()
 
 

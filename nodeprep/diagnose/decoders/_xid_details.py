@@ -7,24 +7,26 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 _MMU = re.compile(
-    r"ENGINE (?P<engine>\w+)(?: (?P<unit>GPC\d+))? (?P<client>\w+) faulted @ (?P<address>0x[0-9a-fA-F_]+)"
+    r"ENGINE (?P<engine>\w+)(?: (?P<unit>GPC\d{1,18}))? (?P<client>\w+) faulted @ "
+    r"(?P<address>0x[0-9a-fA-F_]+)"
     r"(?:\. Fault is of type (?P<fault>\w+)(?: (?P<access>\w+))?)?"
 )
-_SM = re.compile(r"\(GPC (?P<gpc>\d+), TPC (?P<tpc>\d+)(?:, SM (?P<sm>\d+))?\)")
+_SM = re.compile(r"\(GPC (?P<gpc>\d{1,18}), TPC (?P<tpc>\d{1,18})(?:, SM (?P<sm>\d{1,18}))?\)")
 _RECOVERY = re.compile(r"recovery action changed from 0x(?P<old>[0-9a-fA-F]+) .*? to 0x(?P<new>[0-9a-fA-F]+)")
 _PLACE = re.compile(
-    r"partition (?P<partition>\d+), subpartition (?P<subpartition>\d+)|"
-    r"FBPA (?P<fbpa>\d+)(?:,? subpartition (?P<sub>\d+))?"
+    r"partition (?P<partition>\d{1,18}), subpartition (?P<subpartition>\d{1,18})|"
+    r"FBPA (?P<fbpa>\d{1,18})(?:,? subpartition (?P<sub>\d{1,18}))?"
 )
 _ROW = re.compile(r"\((0x[0-9a-fA-F]+)\)")
 _NVLINK5 = re.compile(
-    r"(?P<unit>[A-Z][A-Z0-9_]+) (?P<fatal>Fatal|Nonfatal|Non-fatal|Link Fatal)\s+XC ?(?P<xc>-?\d+)\s+i ?(?P<i>-?\d+)"
-    r"\s+Link (?P<link>-?\d+)\s*[(\[](?P<words>0x[0-9a-fA-Fx ,]*)",
+    r"(?P<unit>[A-Z][A-Z0-9_]+) (?P<fatal>Fatal|Nonfatal|Non-fatal|Link Fatal)\s+XC "
+    r"?(?P<xc>-?\d{1,18})\s+i ?(?P<i>-?\d{1,18})"
+    r"\s+Link (?P<link>-?\d{1,18})\s*[(\[](?P<words>0x[0-9a-fA-Fx ,]*)",
     re.IGNORECASE,
 )
-_NVLINK = re.compile(r"link (?P<link>\d+)", re.IGNORECASE)
-_SECONDS = re.compile(r"Timeout after (?P<seconds>\d+)s")
-_FUNCTION = re.compile(r"Expected function (?P<function>\d+ ?\(\w+\))")
+_NVLINK = re.compile(r"link (?P<link>\d{1,18})", re.IGNORECASE)
+_SECONDS = re.compile(r"Timeout after (?P<seconds>\d{1,18})s")
+_FUNCTION = re.compile(r"Expected function (?P<function>\d{1,18} ?\(\w+\))")
 _CONTAINED = re.compile(r"\b(?P<kind>Contained|Uncontained): (?P<unit>.*?)\.(?: RST: (?P<reset>Yes|No))?")
 
 

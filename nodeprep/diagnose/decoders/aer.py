@@ -9,7 +9,8 @@ from typing import Any
 
 from nodeprep.diagnose import catalog
 from nodeprep.diagnose.decoder import Decoder
-from nodeprep.diagnose.device import ADDRESS, address, from_requester_id
+from nodeprep.diagnose.decoders._each import bounded
+from nodeprep.diagnose.device import ADDRESS, address, domain, from_requester_id
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.line import Line
 
@@ -22,7 +23,7 @@ _RECEIVED = re.compile(
 )
 _BUS_ERROR = re.compile(
     _DEVICE + rf"(?:AER: )?(?:PCIe|CXL) Bus Error: severity={_SEVERITY}, type=(?P<layer>[\w ]+?)"
-    r"(?:, (?:id=(?P<id>[0-9a-fA-F]{4}))? ?\(?(?P<agent>\w+(?: \w+)?)?\)?)?\s*$",
+    r"(?:, (?:id=(?P<id>[0-9a-fA-F]{4}))? ?\(?(?P<agent>\w+(?: \w+){0,2})?\)?)?\s*$",
     re.IGNORECASE,
 )
 _STATUS = re.compile(
@@ -45,7 +46,7 @@ _RECOVERY = re.compile(
     _DEVICE + r"(?:AER: )?(?:device recovery (?P<result>failed|successful)|"
     r"can't recover \(no error_detected callback\)|(?P<reset>(?:Root|Downstream) Port link has been reset))"
 )
-_SUPPRESSED = re.compile(r"aer_ratelimit: (?P<count>\d+) callbacks suppressed")
+_SUPPRESSED = re.compile(r"aer_ratelimit: (?P<count>\d{1,18}) callbacks suppressed")
 _MAX_LINES_APART = 40
 
 
@@ -63,7 +64,7 @@ class _Open:
 def decode(lines: Iterable[Line]) -> Iterator[Event]:
     """Events `aer.CLASS.TYPE`, `aer.recovery_failed`, `aer.recovered`, `aer.suppressed`."""
     reader = _Reader()
-    for line in lines:
+    for line in bounded(lines):
         text = line.text
         if any(
             word in text for word in ("AER", "Bus Error", "error status/mask", "] ", "aer_", "TLP Header")
@@ -95,7 +96,7 @@ class _Reader:
             self._reporter = address(match["device"])
             self._severity = _class(match["severity"], match["fatal"])
             self._source = (
-                from_requester_id(int(match["id"], 16), self._reporter[:4])
+                from_requester_id(int(match["id"], 16), domain(self._reporter))
                 if match["id"]
                 else address(match["source"] or "")
             )

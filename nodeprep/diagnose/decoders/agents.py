@@ -10,13 +10,17 @@ from nodeprep.diagnose.device import address
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.line import Line
 
-_PLUGIN = re.compile(r"XidCriticalError: Xid=(?P<code>\d+) on Device=(?P<uuid>[\w-]+)")
-_EVENT_TYPE = re.compile(r"\{EventType:(?P<type>\d+) EventData:(?P<data>\d+)")
+_PLUGIN = re.compile(r"XidCriticalError: Xid=(?P<code>\d{1,18}) on Device=(?P<uuid>[\w-]+)")
+_EVENT_TYPE = re.compile(r"\{EventType:(?P<type>\d{1,18}) EventData:(?P<data>\d{1,18})")
+_NAMED = re.compile(r"\bGPU XID (?P<code>\d{1,4})\b")
 _UNHEALTHY = re.compile(r"device marked unhealthy: (?P<uuid>[\w-]+)")
 _COUNTER = re.compile(
-    r"^(?P<name>\w*xid_errors?\w*)\{(?P<labels>[^}]*)\} (?P<value>[\d.e+]+)\s*$", re.IGNORECASE
+    r"^(?P<name>\w*xid_errors?\w*)\{(?P<labels>[^}]*)\} (?P<value>\d{1,15}(?:\.\d{1,9})?(?:e\+\d{1,2})?)\s*$",
+    re.IGNORECASE,
 )
-_DCGM = re.compile(r"^(?P<name>DCGM_FI_DEV_\w+)\{(?P<labels>[^}]*)\} (?P<value>[\d.e+-]+)")
+_DCGM = re.compile(
+    r"^(?P<name>DCGM_FI_DEV_\w+)\{(?P<labels>[^}]*)\} (?P<value>\d{1,15}(?:\.\d{1,9})?(?:e[+-]\d{1,2})?)\s*$"
+)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 _DCGM_HEALTH = re.compile(r"\|\s*(?:->)?\s*(?P<test>[A-Z][\w /]+?)\s*\|\s*Fail\b")
 # Source: NVML event types, nvmlEventTypeDoubleBitEccError.
@@ -38,6 +42,10 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
         data = {"code": code, "uuid": match["uuid"], "agent": "device plugin"}
         kind = "nvml.unknown_event" if code == _NO_XID else f"xid.{code}"
         return Event(kind=kind, lines=(line,), data=data)
+    if (match := _NAMED.search(text)) and "NVRM" not in text:
+        code = int(match["code"])
+        data = {"code": code, "agent": "health agent"}
+        return Event(kind=f"xid.{code}", lines=(line,), data=data)
     if match := _EVENT_TYPE.search(text):
         kind = "agent.ecc_double_bit" if int(match["type"]) == _DOUBLE_BIT else "agent.other_event"
         return Event(kind=kind, lines=(line,), data={"event_type": int(match["type"])})
@@ -47,10 +55,10 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
         return _dcgm(line, match)
     if match := _COUNTER.match(text):
         labels = dict(_LABEL.findall(match["labels"]))
-        code = labels.get("err_code") or labels.get("xid") or ""
+        number = labels.get("err_code") or labels.get("xid") or ""
         count = int(float(match["value"]))
-        if code.isdigit() and count:
-            data = {"code": int(code), "node": labels.get("node", "")}
+        if number.isdecimal() and count:
+            data = {"code": int(number), "node": labels.get("node", "")}
             return Event(kind="agent.xid_count", lines=(line,), data=data, count=count)
     elif "|" in text and (match := _DCGM_HEALTH.search(text)):
         return Event(kind="agent.diag_failed", lines=(line,), data={"test": match["test"].strip()})
@@ -73,8 +81,17 @@ def _dcgm(line: Line, match: re.Match[str]) -> Event | None:
 
 DECODER = Decoder(
     id="agents",
-    needles=(b"XidCritical", b"EventType:", b"marked unhealthy", b"xid_error", b"DCGM_FI_DEV_", b"| Fail"),
+    needles=(
+        b"XidCritical",
+        b"GPU XID ",
+        b"EventType:",
+        b"marked unhealthy",
+        b"xid_error",
+        b"DCGM_FI_DEV_",
+        b"| Fail",
+    ),
     decode=each(
-        ("XidCritical", "EventType:", "marked unhealthy", "xid_error", "DCGM_FI_DEV_", "| Fail"), _parse
+        ("XidCritical", "GPU XID ", "EventType:", "marked unhealthy", "xid_error", "DCGM_FI_DEV_", "| Fail"),
+        _parse,
     ),
 )

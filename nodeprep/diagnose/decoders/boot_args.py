@@ -22,6 +22,8 @@ _SOURCED = re.compile(r"^Sourcing file [`'](?P<file>/etc/default/grub[^']*)'")
 _RELEASE = re.compile(r'^(?P<name>VERSION_ID|PRETTY_NAME)="?(?P<value>[^"]*)"?$')
 _BLS_ON = re.compile(r"^GRUB_ENABLE_BLSCFG=\"?true")
 
+_UNKNOWN = re.compile(r"PCI: Unknown option [`'](?P<option>[^']+)'")
+
 
 def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
     text = line.text.rstrip()
@@ -43,6 +45,8 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
         return Event(kind="boot.bls_on", lines=(line,))
     if match := _RELEASE.match(text):
         return Event(kind="os.release", lines=(line,), data={"name": match["name"], "value": match["value"]})
+    if match := _UNKNOWN.search(text):
+        return Event(kind="boot.unknown_option", lines=(line,), data={"option": match["option"]})
     if ("BOOT_IMAGE=" in text or "ommand line: " in text) and (match := _CMDLINE.search(text)):
         args = tuple((match["args"] or match["other"]).split())
         return Event(kind="boot.cmdline", lines=(line,), data={"args": args})
@@ -67,6 +71,7 @@ _WORDS = (
     "Sourcing file",
     "VERSION_ID=",
     "PRETTY_NAME=",
+    "Unknown option",
 )
 
 DECODER = Decoder(
@@ -82,6 +87,6 @@ DECODER = Decoder(
         b"Sourcing file",
         b"ID=",
         b"ID_LIKE=",
-    ),  # fmt: skip
+    ),
     decode=each(_WORDS, _parse),
 )

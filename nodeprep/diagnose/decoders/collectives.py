@@ -1,4 +1,4 @@
-"""What collective libraries and inference engines say when a rank is gone: mostly a symptom of something else."""
+"""What collective libraries and inference engines say when a rank is gone: mostly a symptom."""
 
 from __future__ import annotations
 
@@ -28,6 +28,9 @@ _SYSTEM = re.compile(
 )
 
 
+_INFO = re.compile(r"NCCL INFO (?:Channel|Connected|comm|ncclCommInit|Using network|NET/|P2P|Ring|Tree)")
+
+
 def _parse(line: Line) -> Event | None:
     for kind, pattern in (
         ("nccl.shared_memory", _SHM),
@@ -38,11 +41,14 @@ def _parse(line: Line) -> Event | None:
     ):
         if pattern.search(line.text):
             return Event(kind=kind, lines=(line,))
+    if "NCCL INFO" in line.text and _INFO.search(line.text):
+        return Event(kind="collective.started", lines=(line,))
     return None
 
 
 _WORDS = ("NCCL", "nccl", "RPC call to", "broadcast block", "EngineCore", "EngineDead", "Engine process",
-          "shared memory", "/dev/shm", "system error", "remote process exited")  # fmt: skip
+          "shared memory", "dev/shm", "system error", "remote process "
+              "exited")  # fmt: skip
 
 DECODER = Decoder(
     id="collectives",
@@ -55,9 +61,9 @@ DECODER = Decoder(
         b"EngineDead",
         b"Engine process",
         b"shared memory",
-        b"/dev/shm",
+        b"dev/shm",
         b"system error",
         b"remote process exited",
-    ),  # fmt: skip
+    ),
     decode=each(_WORDS, _parse),
 )

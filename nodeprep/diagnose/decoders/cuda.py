@@ -19,18 +19,23 @@ _OOM = re.compile(
     r"CUDA error:? (?:\(?2\)?:? )?out of memory|[Cc]uda (?:failure|error).{0,30}out of memory"
 )
 _ALLOCATE = re.compile(
-    r"Tried to allocate (?P<size>[\d.]+ [KMGT]i?B)|Requested amount of GPU memory \((?P<bytes>\d+ bytes)\)"
+    r"Tried to allocate (?P<size>[\d.]+ [KMGT]i?B)|Requested amount of GPU memory "
+    r"\((?P<bytes>\d{1,18} bytes)\)"
 )
 _BUSY = re.compile(
     r"CUDA-capable device\(s\) (?:is|are|is/are) busy or unavailable|all CUDA-capable devices are busy"
 )
 _NUMBER = re.compile(
-    r"(?:[Cc]uda (?:runtime )?error|CUDA error|[Cc]uda failure|Error|returned|code=)[ :]*\(?(?P<code>\d{1,3})\)?[ :(]",
+    r"(?:[Cc]uda (?:runtime )?error|CUDA error|[Cc]uda failure|Error|returned|"
+    r"code=)[ :]*\(?(?P<code>\d{1,3})\)?[ :(]",
 )
 _CUDA = re.compile(r"cuda|\bcuInit\b|Error \d{3}: ", re.IGNORECASE)
+# CUDA samples, which validators of operators run.
+_VALIDATOR = re.compile(r"\(error code (?P<words>[a-zA-Z ,'-]{3,80})\)")
 # Advice that PyTorch prints below every error.
 _TALK = re.compile(
-    r"CUDA kernel errors might be|CUDA_LAUNCH_BLOCKING|Compile with `TORCH_USE_CUDA_DSA`|PYTORCH_(?:CUDA_)?ALLOC_CONF"
+    r"CUDA kernel errors might be|CUDA_LAUNCH_BLOCKING|Compile with `TORCH_USE_CUDA_DSA`|"
+    r"PYTORCH_(?:CUDA_)?ALLOC_CONF"
 )
 _DEVICE_INDEX = re.compile(r"\bGPU (\d{1,2})\b|\bcuda:(\d{1,2})\b")
 
@@ -49,6 +54,9 @@ def _parse(line: Line) -> Event | None:
         return _event(line, catalog.cuda(2))
     if _TALK.search(text) and "CUDA error:" not in text:
         return None
+    if validator := _VALIDATOR.search(text):
+        words = validator["words"].lower()
+        return _event(line, next((e for e in catalog.all_cuda().values() if e.text.lower() == words), None))
     if _BUSY.search(text):
         return _event(line, catalog.cuda(46))
     if not _CUDA.search(text) and "ECC error" not in text:
@@ -83,8 +91,20 @@ def _event(line: Line, entry: CudaEntry | None) -> Event | None:
     return Event(kind=f"cuda.{entry.id}", lines=(line,), data=data)
 
 
-_WORDS = ("CUDA", "cuda", "Cuda", "cuInit", "OutOfMemory", "ECC error", "OOM when", "RESOURCE_EXHAUSTED",
-          "CUBLAS", "system not yet initialized")  # fmt: skip
+_WORDS = (
+    *(
+        "CUDA",
+        "cuda",
+        "Cuda",
+        "cuInit",
+        "OutOfMemory",
+        "ECC error",
+        "OOM when",
+        "RESOURCE_EXHAUSTED",
+        "CUBLAS",
+    ),
+    *("system not yet initialized", "(error code"),
+)
 
 DECODER = Decoder(
     id="cuda",
@@ -99,6 +119,7 @@ DECODER = Decoder(
         b"RESOURCE_EXHAUSTED",
         b"CUBLAS",
         b"system not yet initialized",
-    ),  # fmt: skip
+        b"(error code",
+    ),
     decode=each(_WORDS, _parse),
 )

@@ -12,14 +12,14 @@ from nodeprep.diagnose.line import Line
 
 _LOADED = re.compile(
     r"(?:NVRM: loading |NVRM version: )?NVIDIA UNIX (?P<open>Open )?(?:\w+ )?Kernel Module\s+(?:for \w+\s+)?"
-    r"(?P<version>\d+(?:\.\d+)+)"
+    r"(?P<version>\d{1,18}(?:\.\d{1,18})+)"
 )
 _API = re.compile(
-    r"NVRM: API mismatch: the client (?:has|'.*?' \(pid \d+\)\s*has) the version (?P<client>[\d.]+)"
+    r"NVRM: API mismatch: the client (?:has|'.{0,64}?' \(pid \d{1,18}\)\s*has) the version (?P<client>[\d.]+)"
     r"(?:.*?kernel module has the version (?P<module>[\d.]+))?"
 )
 _API_BEGINS = re.compile(r"NVRM: API mismatch")
-_MISMATCH = re.compile(r"Driver/library version mismatch")
+_MISMATCH = re.compile(r"[Dd]river/library version mismatch")
 _NO_DRIVER = re.compile(
     r"couldn'?t communicate with the NVIDIA driver|nvidia\.ko.* not found|"
     r"FATAL: Module nvidia not found|Driver Not Loaded",
@@ -43,11 +43,13 @@ _HARMLESS = re.compile(
 )
 _VERMAGIC = re.compile(r"nvidia[-_\w]*: (?:version magic|disagrees about version of symbol|Unknown symbol)")
 _UNSUPPORTED = re.compile(
-    rf"NVRM: The NVIDIA(?: GPU)? (?P<device>{ADDRESS})|NVRM: installed in this system (?P<why>is not supported by|"
+    rf"NVRM: The NVIDIA(?: GPU)? (?P<device>{ADDRESS})|NVRM: installed in this system (?P<why>is "
+    rf"not supported by|"
     r"requires use of the NVIDIA open|is$)|NVRM: nvidia\.ko because it does not include"
 )
 _DKMS = re.compile(
-    r"^nvidia(?:-\w+)*[/, ]+(?P<version>[\d.]+)(?P<suffix>-?[A-Za-z][\w.+~-]*)?, .*: (?:installed|built|added)"
+    r"^nvidia(?:-\w+)*[/, ]+(?P<version>[\d.]+)(?P<suffix>-?[A-Za-z][\w.+~-]*)?, .*: (?:installed|"
+    r"built|added)"
 )
 
 
@@ -97,7 +99,8 @@ DECODER = Decoder(
         b"version mismatch",
         b"NVIDIA driver",
         b"nouveau",
-        b"is rejected", b"was rejected",
+        b"is rejected",
+        b"was rejected",
         b"Required key",
         b"PKCS#7",
         b"nvidia: ",
@@ -105,6 +108,6 @@ DECODER = Decoder(
         b"nvidia, ",
         b"nvidia.ko",
         b"Module nvidia",
-    ),  # fmt: skip
+    ),
     decode=each(_WORDS, _parse),
 )

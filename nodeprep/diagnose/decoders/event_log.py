@@ -10,15 +10,22 @@ from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.line import Line
 
 _KINDS = (
-    ("sel.pcie_fatal", re.compile(r"Critical Interrupt.*(?:Bus Fatal Error|PCI SERR|Fatal NMI|Bus Uncorrectable)", re.IGNORECASE)),
-    ("sel.pcie_error", re.compile(r"Critical Interrupt.*(?:PCI PERR|Bus Correctable|Bus Degraded|PCI)", re.IGNORECASE)),
-    ("sel.power_supply", re.compile(r"Power Supply.*(?:Failure detected|Predictive failure|AC lost|input lost|Failure)", re.IGNORECASE)),
-    ("sel.power_redundancy", re.compile(r"Power (?:Unit|Supply).*(?:Redundancy (?:Lost|Degraded)|Non-Redundant)", re.IGNORECASE)),
+    ("sel.pcie_fatal", re.compile(r"Critical Interrupt.*(?:Bus Fatal Error|PCI SERR|Fatal NMI|Bus "
+        r"Uncorrectable)", re.IGNORECASE)),
+    ("sel.pcie_error", re.compile(r"Critical Interrupt.*(?:PCI PERR|Bus Correctable|Bus Degraded|"
+        r"PCI)", re.IGNORECASE)),
+    ("sel.power_supply", re.compile(r"Power Supply.*(?:Failure detected|Predictive failure|AC lost|"
+        r"input lost|Failure)", re.IGNORECASE)),
+    ("sel.power_redundancy", re.compile(r"Power (?:Unit|Supply).*(?:Redundancy (?:Lost|Degraded)|"
+        r"Non-Redundant)", re.IGNORECASE)),
     ("sel.memory_uncorrected", re.compile(r"Memory.*Uncorrectable (?:ECC|memory error)", re.IGNORECASE)),
     ("sel.memory_corrected", re.compile(r"Memory.*(?:Correctable ECC|logging limit reached)", re.IGNORECASE)),
-    ("sel.temperature", re.compile(r"Temperature.*(?:Upper (?:Critical|Non-recoverable)|Over.?temperature)", re.IGNORECASE)),
-    ("sel.processor", re.compile(r"Processor.*(?:IERR|Uncorrectable machine check|CATERR|Thermal Trip)", re.IGNORECASE)),
-    ("sel.fan", re.compile(r"Fan.*(?:Lower (?:Critical|Non-recoverable)|Redundancy Lost|Failure)", re.IGNORECASE)),
+    ("sel.temperature", re.compile(r"Temperature.*(?:Upper (?:Critical|Non-recoverable)|"
+        r"Over.?temperature)", re.IGNORECASE)),
+    ("sel.processor", re.compile(r"Processor.*(?:IERR|Uncorrectable machine check|CATERR|Thermal "
+        r"Trip)", re.IGNORECASE)),
+    ("sel.fan", re.compile(r"Fan.*(?:Lower (?:Critical|Non-recoverable)|Redundancy Lost|"
+        r"Failure)", re.IGNORECASE)),
 )  # fmt: skip
 _CLEARED = re.compile(r"\bDeasserted\b|\bDeassertion\b", re.IGNORECASE)
 

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from nodeprep.diagnose.decoder import Decoder
+from nodeprep.diagnose.decoders._each import bounded
 from nodeprep.diagnose.device import ADDRESS, address
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.line import Line
 
-_LINE = re.compile(r"(?:\{(?P<group>\d+)\})?\[Hardware Error\]:\s*(?P<text>.*)")
+_LINE = re.compile(r"(?:\{(?P<group>\d{1,18})\})?\[Hardware Error\]:\s*(?P<text>.*)")
 _BERT = re.compile(r"BERT: Error records from previous boot")
 _SOURCE = re.compile(r"Hardware error from APEI")
 _FIELDS = {
@@ -20,10 +21,10 @@ _FIELDS = {
     "device": re.compile(rf"device_id: ({ADDRESS})"),
     "vendor": re.compile(r"vendor_id: 0x([0-9a-fA-F]{4})"),
     "device_type": re.compile(r"vendor_id: 0x[0-9a-fA-F]{4}, device_id: 0x([0-9a-fA-F]{4})"),
-    "port_type": re.compile(r"port_type: \d+, (.+)"),
+    "port_type": re.compile(r"port_type: \d{1,18}, (.+)"),
     "aer_uncor_status": re.compile(r"aer_uncor_status: 0x([0-9a-fA-F]+)"),
     "dimm": re.compile(r"(?:DIMM location|DIMM|module_handle): *(.+)"),
-    "error_type": re.compile(r"error_type: \d+, (.+)"),
+    "error_type": re.compile(r"error_type: \d{1,18}, (.+)"),
 }
 _KINDS = (("PCIe", "pcie"), ("memory", "memory"), ("processor", "processor"), ("Firmware", "firmware"))
 
@@ -32,7 +33,7 @@ def decode(lines: Iterable[Line]) -> Iterator[Event]:
     """Events `ghes.SECTION` and `bert.SECTION`; a section is pcie, memory, processor, firmware or other."""
     groups: dict[str, list[Line]] = {}
     bert: Line | None = None
-    for line in lines:
+    for line in bounded(lines):
         if _BERT.search(line.text):
             bert = line
             continue

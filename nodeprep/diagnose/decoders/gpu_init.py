@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from nodeprep.diagnose.decoder import Decoder
+from nodeprep.diagnose.decoders._each import bounded
 from nodeprep.diagnose.device import ADDRESS, address
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.line import Line
@@ -14,8 +15,8 @@ _RM_INIT = re.compile(
     rf"NVRM: GPU (?P<device>{ADDRESS}): RmInitAdapter failed!(?: \((?P<status>[0-9a-fA-Fx:]+)\))?"
 )
 _MINOR = re.compile(rf"NVRM: GPU (?P<device>{ADDRESS}): rm_init_adapter failed")
-_PROBE = re.compile(r"NVRM: The NVIDIA probe routine failed for (?P<count>\d+) device")
-_NOT_PROBED = re.compile(r"NVRM: The NVIDIA probe routine was not called for (?P<count>\d+) device")
+_PROBE = re.compile(r"NVRM: The NVIDIA probe routine failed for (?P<count>\d{1,18}) device")
+_NOT_PROBED = re.compile(r"NVRM: The NVIDIA probe routine was not called for (?P<count>\d{1,18}) device")
 _BAR = re.compile(r"NVRM: BAR(?P<bar>\d) is 0M @ 0x0 \(PCI:(?P<device>[0-9a-fA-F:.]+)\)")
 _BAR_INVALID = re.compile(r"NVRM: This PCI I/O region assigned to your NVIDIA device is invalid")
 _NO_GPU = re.compile(r"NVRM: No NVIDIA (?:GPU|graphics adapter) (?:found|probed)", re.IGNORECASE)
@@ -27,9 +28,9 @@ _POWER = re.compile(r"NVRM: GPU does not have the necessary power cables connect
 
 
 def decode(lines: Iterable[Line]) -> Iterator[Event]:
-    """Events `gpu.init_failed`, `gpu.probe_failed`, `gpu.not_probed`, `gpu.bar_missing`, `gpu.boot_failed`."""
+    """Events `gpu.init_failed`, `.probe_failed`, `.not_probed`, `.bar_missing` and the like."""
     invalid: Line | None = None
-    for line in lines:
+    for line in bounded(lines):
         text = line.text
         if "NVRM" not in text:
             continue

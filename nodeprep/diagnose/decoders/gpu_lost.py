@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from nodeprep.diagnose.decoder import Decoder
+from nodeprep.diagnose.decoders._each import bounded
 from nodeprep.diagnose.device import ADDRESS, address
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.line import Line
@@ -16,7 +17,7 @@ _BEGINS = re.compile(rf"NVRM: The NVIDIA GPU (?P<device>{ADDRESS})\s*(?P<rest>.*
 _CONTINUES = re.compile(
     r"NVRM: (?:\(PCI ID|installed in this system has|fallen off the bus)|^\s*NVRM: \(PCI ID"
 )
-_REPEATS = re.compile(rf"NVRM: GPU (?:at )?(?:PCI:)?(?P<device>{ADDRESS}): GPU has fallen off the bus")
+_REPEATS = re.compile(rf"NVRM: GPU (?:at )?(?:PCI:)?(?P<device>{ADDRESS}):? (?:GPU )?has fallen off the bus")
 _CONFIG_FFS = re.compile(
     rf"(?P<device>{ADDRESS}): (?:Unable|Refused) to change power state from (?P<state>\w+)"
 )
@@ -28,9 +29,9 @@ _MAX_LINES_APART = 4
 
 
 def decode(lines: Iterable[Line]) -> Iterator[Event]:
-    """Events `gpu.fallen_off_bus`, `gpu.fallen_off_bus_noted` beside an Xid, `nvml.gpu_lost`, `nvml.no_handle`."""
+    """Events `gpu.fallen_off_bus`, the same `_noted` beside an Xid, `nvml.gpu_lost`, `nvml.no_handle`."""
     held: list[Line] = []
-    for line in lines:
+    for line in bounded(lines):
         text = line.text
         if held and (line.source != held[0].source or line.number - held[-1].number > _MAX_LINES_APART):
             held = []

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from nodeprep.diagnose.decoder import Decoder
+from nodeprep.diagnose.decoders._each import bounded
 from nodeprep.diagnose.device import ADDRESS, address
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.line import Line
@@ -26,7 +27,7 @@ _RPC = re.compile(r"rpcRmApi\w+_GSP: \w+ failed|GspRmAlloc failed|GspRmControl f
 
 def decode(lines: Iterable[Line]) -> Iterator[Event]:
     """Events `gsp.errors_limited`, `gsp.timeout`, `gsp.crash`, `gpu.reset_required`, `gsp.call_failed`."""
-    for line in lines:
+    for line in bounded(lines):
         text = line.text
         if "NVRM" not in text and "requires reset" not in text:
             continue

@@ -10,18 +10,24 @@ from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.line import Line
 
 _OOM = re.compile(
-    r"(?P<scope>Out of memory|Memory cgroup out of memory): Kill(?:ed)? process (?P<pid>\d+) \((?P<name>[^)]*)\)"
+    r"(?P<scope>Out of memory|Memory cgroup out of memory): Kill(?:ed)? process (?P<pid>\d{1,18}) "
+    r"\((?P<name>[^)]*)\)"
 )
-_HUNG = re.compile(r"INFO: task (?P<name>.+?):(?P<pid>\d+) blocked for more than (?P<seconds>\d+) seconds")
+_HUNG = re.compile(
+    r"INFO: task (?P<name>.+?):(?P<pid>\d{1,18}) blocked for more than (?P<seconds>\d{1,18}) seconds"
+)
 _LOCKUP = re.compile(
-    r"watchdog: BUG: soft lockup - CPU#(?P<cpu>\d+) stuck for (?P<seconds>\d+)s! \[(?P<name>.+?):\d+\]"
+    r"watchdog: BUG: soft lockup - CPU#(?P<cpu>\d{1,18}) stuck for (?P<seconds>\d{1,18})s! "
+    r"\[(?P<name>.+?):\d{1,18}\]"
 )
-_APIC = re.compile(r"CPU ?(?P<cpu>\d+) has invalid APIC ID (?P<apic>[0-9a-fA-F]+)")
+_APIC = re.compile(r"CPU ?(?P<cpu>\d{1,18}) has invalid APIC ID (?P<apic>[0-9a-fA-F]+)")
 _X2APIC = re.compile(
     r"x2apic: IRQ remapping doesn't support X2APIC mode|x2apic disabled|IRQ remapping.*x2apic.*disabled"
 )
-_CPUS = re.compile(r"smp: Brought up (?P<nodes>\d+) nodes?, (?P<cpus>\d+) CPUs")
-_THREADS = re.compile(r"^\s*Thread Count: (?P<threads>\d+)\s*$")
+_CPUS = re.compile(r"smp: Brought up (?P<nodes>\d{1,18}) nodes?, (?P<cpus>\d{1,18}) CPUs")
+_THREADS = re.compile(r"^\s*Thread Count: (?P<threads>\d{1,18})\s*$")
+
+_HOT = re.compile(r"(?:Core|Package) temperature above threshold, cpu clock throttled")
 
 
 def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
@@ -29,6 +35,8 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
     if match := _OOM.search(text):
         data = {"process": match["name"], "pid": int(match["pid"]), "cgroup": "cgroup" in match["scope"]}
         return Event(kind="host.out_of_memory", lines=(line,), data=data)
+    if _HOT.search(text):
+        return Event(kind="host.cpu_hot", lines=(line,))
     if match := _HUNG.search(text):
         data = {"process": match["name"], "seconds": int(match["seconds"])}
         return Event(kind="host.task_hung", lines=(line,), data=data)
@@ -54,6 +62,7 @@ _WORDS = (
     "x2apic",
     "Brought up",
     "Thread Count",
+    "temperature above",
 )
 
 DECODER = Decoder(
@@ -66,6 +75,7 @@ DECODER = Decoder(
         b"x2apic",
         b"Brought up",
         b"Thread Count",
-    ),  # fmt: skip
+        b"temperature above",
+    ),
     decode=each(_WORDS, _parse),
 )

@@ -15,7 +15,8 @@ _DMAR = re.compile(
     r"fault addr (?P<address>(?:0x)?[0-9a-fA-F]+)(?:.*?fault reason (?P<reason>.*))?"
 )
 _AMD = re.compile(
-    rf"(?:(?P<driver>[\w-]+) (?P<first>{ADDRESS}): )?AMD-Vi: Event logged \[(?P<event>\w+)(?: device=(?P<device>{ADDRESS}))?"
+    rf"(?:(?P<driver>[\w-]+) (?P<first>{ADDRESS}): )?AMD-Vi: Event logged \[(?P<event>\w+)(?: "
+    rf"device=(?P<device>{ADDRESS}))?"
     r".*?(?:address=(?P<address>0x[0-9a-fA-F]+))?"
 )
 _REMAPPING = re.compile(r"DMAR: .*\bfault status reg\b")

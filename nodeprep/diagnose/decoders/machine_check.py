@@ -9,13 +9,17 @@ from nodeprep.diagnose.decoders._each import each
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.line import Line
 
-_EDAC = re.compile(r"EDAC (?P<unit>[\w#]+?): (?P<count>\d+) (?P<kind>CE|UE) (?P<what>.*?) on (?P<place>\S+)")
+_EDAC = re.compile(
+    r"EDAC (?P<unit>[\w#]+?): (?P<count>\d{1,18}) (?P<kind>CE|UE) (?P<what>.*?) on (?P<place>\S+)"
+)
 _BANK = re.compile(
-    r"mce: \[Hardware Error\]: CPU (?P<cpu>\d+): Machine Check(?: Exception)?: (?P<flags>\w+) Bank (?P<bank>\d+): (?P<status>[0-9a-fA-F]+)"
+    r"mce: \[Hardware Error\]: CPU (?P<cpu>\d{1,18}): Machine Check(?: Exception)?: (?P<flags>\w+) Bank "
+    r"(?P<bank>\d{1,18}): (?P<status>[0-9a-fA-F]+)"
 )
 _LOGGED = re.compile(r"mce: \[Hardware Error\]: Machine check events logged")
 _FATAL = re.compile(
-    r"mce: \[Hardware Error\]:.*(?:Fatal|Uncorrected|PANIC|Processor context corrupt)|Kernel panic.*[Mm]achine check",
+    r"mce: \[Hardware Error\]:.*(?:Fatal|Uncorrected|PANIC|Processor context corrupt)|Kernel "
+    r"panic.*[Mm]achine check",
     re.IGNORECASE,
 )
 _AMD = re.compile(r"\[Hardware Error\]: (?P<text>(?:Corrected|Uncorrected|Deferred|System Fatal) error.*)")

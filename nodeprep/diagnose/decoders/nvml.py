@@ -6,19 +6,22 @@ import re
 from collections.abc import Iterable, Iterator
 
 from nodeprep.diagnose.decoder import Decoder
+from nodeprep.diagnose.decoders._each import bounded
 from nodeprep.diagnose.device import ADDRESS, address
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.line import Line
 
 _BUS_ID = re.compile(r"\b[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]\b")
 _NOT_INITIALISED = re.compile(
-    r"(?:Failed to initialize NVML|nvml(?:Init)?.*(?:error|failed)): (?P<why>Unknown Error|Insufficient Permissions|"
+    r"(?:Failed to initialize NVML|nvml(?:Init)?.*(?:error|failed)): (?P<why>Unknown Error|"
+    r"Insufficient Permissions|"
     r"GPU access blocked|Driver Not Loaded)",
     re.IGNORECASE,
 )
 _HANG = re.compile(
-    r"(?P<call>\bnvml\w+|nvidia-smi\b[^;]{0,40}?|NVML)\s+(?:call )?(?:did not (?:answer|return|respond)|timed out|hung|"
-    r"is not responding)(?: (?:within|after) (?P<seconds>\d+) ?s)?"
+    r"(?P<call>\bnvml\w+|nvidia-smi\b[^;]{0,40}?|NVML)\s+(?:call )?(?:did not (?:answer|return|"
+    r"respond)|timed out|hung|"
+    r"is not responding)(?: (?:within|after) (?P<seconds>\d{1,18}) ?s)?"
 )
 _DEVICE = re.compile(rf"bus_?id[=:] ?\"?(?P<device>{ADDRESS})|\bPCI:(?P<pci>{ADDRESS})", re.IGNORECASE)
 _INFOROM = re.compile(rf"infoROM is corrupted at gpu (?P<device>{ADDRESS})", re.IGNORECASE)
@@ -26,14 +29,16 @@ _CONTAINER = re.compile(r"nvidia-container-cli: (?P<what>.*)")
 _REQUIREMENT = re.compile(r"requirement error|unsatisfied condition")
 _DAEMON_RELOAD = re.compile(r"systemctl daemon-reload|systemd\[1\]: Reloading\b")
 _FABRIC_VERSION = re.compile(
-    r"fabric ?manager.*version (?P<manager>[\d.]+).*(?:don't|doesn't|does not|do not) match.*?(?P<driver>\d+\.[\d.]*\d)",
+    r"fabric ?manager.{0,120}version (?P<manager>[\d.]+).{0,80}(?:don't|doesn't|does not|do not) "
+    r"match.*?(?P<driver>\d{1,18}\.[\d.]*\d)",
     re.IGNORECASE,
 )
 _FABRIC_NOTHING = re.compile(r"NV_WARN_NOTHING_TO_DO")
 _FABRIC_FAILED = re.compile(
     r"nvidia-fabricmanager\.service: (?:Failed|Main process exited|Control process exited)|"
     r"Failed to start (?:nvidia-fabricmanager|.*[Ff]abric ?[Mm]anager)|"
-    r"nvidia-fabricmanager.*(?:inactive \(dead\)|could not be found)|Unit nvidia-fabricmanager\.service not found"
+    r"nvidia-fabricmanager.*(?:inactive \(dead\)|could not be found)|Unit "
+    r"nvidia-fabricmanager\.service not found"
 )
 _WORD_KINDS = (("No devices were found", "nvml.no_devices"),)
 
@@ -41,7 +46,7 @@ _WORD_KINDS = (("No devices were found", "nvml.no_devices"),)
 def decode(lines: Iterable[Line]) -> Iterator[Event]:
     """Events `nvml.*`, `smi.err_cell`, `container.*`, `fabric.*`, `systemd.reload`."""
     bus_id: dict[str, str] = {}
-    for line in lines:
+    for line in bounded(lines):
         text = line.text
         # The table of nvidia-smi names a GPU one row above its readings.
         if found := _BUS_ID.search(text):
@@ -97,6 +102,6 @@ DECODER = Decoder(
         b"NV_WARN_NOTHING",
         b"No devices were found",
         b"00000000:",
-    ),  # fmt: skip
+    ),
     decode=decode,
 )

@@ -11,7 +11,8 @@ from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.line import Line
 
 _BAR = re.compile(
-    rf"(?P<device>{ADDRESS}): (?:(?P<bar>(?:VF )?BAR \d+)|bridge window|(?P<window>[A-Z]?\w* ?window))?.*?"
+    rf"(?P<device>{ADDRESS}): (?:(?P<bar>(?:VF )?BAR \d{{1,18}})|bridge window|(?P<window>[A-Z]?\w* "
+    rf"?window))?.*?"
     r"(?P<what>can't assign; no space|no space for|failed to assign|can't claim)"
 )
 

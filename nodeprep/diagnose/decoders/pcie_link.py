@@ -11,21 +11,25 @@ from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.line import Line
 
 _DPC = re.compile(
-    rf"(?P<device>{ADDRESS})(?::pcie\d+)?: DPC:? ?(?:containment event, status:(?P<status>0x[0-9a-fA-F]+)|"
+    rf"(?P<device>{ADDRESS})(?::pcie\d{{1,18}})?: DPC:? ?(?:containment event, "
+    rf"status:(?P<status>0x[0-9a-fA-F]+)|"
     r"unmasked uncorrectable error detected|(?P<rp>RP PIO)|(?P<recovered>.*recover\w* success\w*)|"
     r"ERR_(?:FATAL|NONFATAL) detected)"
 )
 _HOTPLUG = re.compile(
-    rf"(?P<device>{ADDRESS})(?::pcie\d+)?: (?:pciehp: )?Slot\((?P<slot>[^)]{{1,40}})\): "
+    rf"(?P<device>{ADDRESS})(?::pcie\d{{1,18}})?: (?:pciehp: )?Slot\((?P<slot>[^)]{{1,40}})\): "
     r"(?P<what>Link Down(?!/Up ignored)|Card not present|Link Down/Up ignored)"
 )
 _RETRAIN = re.compile(
-    rf"(?P<device>{ADDRESS}): (?P<what>broken device, retraining|retraining failed|removing 2\.5GT/s downstream)"
+    rf"(?P<device>{ADDRESS}): (?P<what>broken device, retraining|retraining failed|removing "
+    rf"2\.5GT/s downstream)"
 )
 _BANDWIDTH = re.compile(
-    rf"(?P<device>{ADDRESS}): (?P<have>[\d.]+) Gb/s available PCIe bandwidth, limited by (?P<speed>[\d.]+) ?GT/s "
-    rf"PCIe x(?P<lanes>\d+) link at (?P<limiter>{ADDRESS}) \(capable of (?P<could>[\d.]+) Gb/s with "
-    r"(?P<could_speed>[\d.]+) ?GT/s PCIe x(?P<could_lanes>\d+)"
+    rf"(?P<device>{ADDRESS}): (?P<have>\d{{1,9}}(?:\.\d{{1,9}})?) Gb/s available PCIe bandwidth, limited by "
+    rf"(?P<speed>\d{{1,9}}(?:\.\d{{1,9}})?) ?GT/s "
+    rf"PCIe x(?P<lanes>\d{{1,18}}) link at (?P<limiter>{ADDRESS}) \(capable of "
+    rf"(?P<could>\d{{1,9}}(?:\.\d{{1,9}})?) Gb/s with "
+    r"(?P<could_speed>\d{1,9}(?:\.\d{1,9})?) ?GT/s PCIe x(?P<could_lanes>\d{1,18})"
 )
 _DEVICE_ID = re.compile(
     rf"pci (?P<device>{ADDRESS}): \[(?P<vendor>[0-9a-fA-F]{{4}}):(?P<id>[0-9a-fA-F]{{4}})\] type"
@@ -33,11 +37,12 @@ _DEVICE_ID = re.compile(
 
 
 _BRIDGE = re.compile(
-    rf"(?P<device>{ADDRESS}): (?:\[[0-9a-fA-F:]+\] .*)?PCI bridge to \[bus (?P<first>[0-9a-fA-F]{{2}})(?:-(?P<last>[0-9a-fA-F]{{2}}))?\]"
+    rf"(?P<device>{ADDRESS}): (?:\[[0-9a-fA-F:]+\] .*)?PCI bridge to \[bus "
+    rf"(?P<first>[0-9a-fA-F]{{2}})(?:-(?P<last>[0-9a-fA-F]{{2}}))?\]"
 )
 
 
-def _parse(line: Line) -> Event | None:
+def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
     text = line.text
     if match := _BANDWIDTH.search(text):
         data = {
@@ -83,9 +88,19 @@ DECODER = Decoder(
         b"retraining",
         b"2.5GT/s downstream",
         b"available PCIe bandwidth",
-        b": [10de:", b"PCI bridge to [bus",
+        b": [10de:",
+        b"PCI bridge to [bus",
     ),
     decode=each(
-        ("DPC", "Slot(", "retraining", "2.5GT/s downstream", "available PCIe bandwidth", ": [10de:", "PCI bridge to [bus"), _parse
+        (
+            "DPC",
+            "Slot(",
+            "retraining",
+            "2.5GT/s downstream",
+            "available PCIe bandwidth",
+            ": [10de:",
+            "PCI bridge to [bus",
+        ),
+        _parse,
     ),
 )

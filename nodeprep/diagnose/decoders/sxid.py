@@ -7,22 +7,25 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from nodeprep.diagnose.decoder import Decoder
+from nodeprep.diagnose.decoders._each import bounded
 from nodeprep.diagnose.device import ADDRESS, address
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.line import Line
 
 _SXID = re.compile(
-    rf"(?:(?P<switch>nvidia-nvswitch\d+): )?SXid \((?:PCI:)?(?P<device>{ADDRESS})\): (?P<code>\d+), (?P<text>.*)"
+    rf"(?:(?P<switch>nvidia-nvswitch\d{{1,18}}): )?SXid \((?:PCI:)?(?P<device>{ADDRESS})\): "
+    rf"(?P<code>\d{{1,18}}), "
+    rf"(?P<text>.*)"
 )
 _FATAL = re.compile(r"^(?P<word>Fatal|Non-fatal|Non fatal|Nonfatal)\b", re.IGNORECASE)
-_LINK = re.compile(r"\bLink (\d+)")
+_LINK = re.compile(r"\bLink (\d{1,18})")
 _FOLLOWS = re.compile(r"^(?:Severity \d|Data \{)")
 
 
 def decode(lines: Iterable[Line]) -> Iterator[Event]:
     """Events `sxid.CODE`, each with all its lines."""
     open_: dict[tuple[str, int], list[Line]] = {}
-    for line in lines:
+    for line in bounded(lines):
         if "SXid" not in line.text or not (match := _SXID.search(line.text)):
             continue
         key = address(match["device"]), int(match["code"])

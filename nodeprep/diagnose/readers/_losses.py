@@ -34,14 +34,25 @@ _GAPS = (
     (re.compile(r"Journal file .{1,200}? corrupted"), "a journal file was corrupted"),
 )
 _NOTES = (
-    (re.compile(rf"callbacks suppressed|output lines suppressed|Suppressed {_NUMBER} messages"),
-     "repeated messages were left out by a rate limit"),
+    (
+        re.compile(rf"callbacks suppressed|output lines suppressed|Suppressed {_NUMBER} messages"),
+        "repeated messages were left out by a rate limit",
+    ),
 )
 _BOOT = re.compile(r"^-- (?:Reboot|Boot [0-9a-f]{32}) ?--")
 
 NEEDLES = (
-    b"Linux version ", b"Missed ", b"printk messages dropped", b"messages lost", b"imuxsock",
-    b"-- Boot ", b"-- Reboot", b"-- No entries", b"suppressed", b"is truncated, ignoring", b" corrupted",
+    b"Linux version ",
+    b"Missed ",
+    b"printk messages dropped",
+    b"messages lost",
+    b"imuxsock",
+    b"-- Boot ",
+    b"-- Reboot",
+    b"-- No entries",
+    b"suppressed",
+    b"is truncated, ignoring",
+    b" corrupted",
 )
 
 

@@ -5,7 +5,7 @@ Events, each with the GPU's address as its device:
 - `smi.gpu`: one a GPU and document, with everything that was read under the names of FIELDS.
 - `smi.recovery_action` {code, text}: the driver asks for something; not made of "None".
 - `smi.reset_required`: a cell or field says that the GPU waits for a reset.
-- `smi.remap_pending`, `smi.remap_failure`, `smi.remapped_rows` {rows, correctable, uncorrectable}: row remapping.
+- `smi.remap_pending`, `smi.remap_failure`, `smi.remapped_rows` {rows, correctable, uncorrectable}.
 - `smi.retired_pending`: page retirement, before Ampere.
 - `smi.ecc_uncorrected` {value, scope}: volatile (since the driver was loaded) or aggregate (of its life).
 - `smi.sram_threshold`: SRAM errors beyond what the vendor tolerates.
@@ -46,7 +46,11 @@ FIELDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     ),
     "remapped_uncorrectable": (
         "number",
-        ("remapped_rows/uncorrectable_error", "remapped_rows/remapped_row_unc", "remapped_rows.uncorrectable"),
+        (
+            "remapped_rows/uncorrectable_error",
+            "remapped_rows/remapped_row_unc",
+            "remapped_rows.uncorrectable",
+        ),
     ),
     "remap_pending": (
         "switch",
@@ -68,23 +72,60 @@ FIELDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
             "retired_pages.pending",
         ),
     ),
-    "ecc_corrected": ("number", ("volatile/dram_correctable", "volatile/single_bit/total", "ecc.errors.corrected.volatile.total")),
-    "sram_threshold": ("switch", ("sram_threshold_exceeded", "ecc.errors.uncorrected.aggregate.sram.thresholdexceeded")),
-    "link_gen": ("number", ("pcie_generation/current", "pcie_gen/current_link_gen", "pcie.link.gen.current", "pcie.link.gen.gpucurrent")),
+    "ecc_corrected": (
+        "number",
+        ("volatile/dram_correctable", "volatile/single_bit/total", "ecc.errors.corrected.volatile.total"),
+    ),
+    "sram_threshold": (
+        "switch",
+        ("sram_threshold_exceeded", "ecc.errors.uncorrected.aggregate.sram.thresholdexceeded"),
+    ),
+    "link_gen": (
+        "number",
+        (
+            "pcie_generation/current",
+            "pcie_gen/current_link_gen",
+            "pcie.link.gen.current",
+            "pcie.link.gen.gpucurrent",
+        ),
+    ),
     "link_gen_max": ("number", ("pcie_generation/max", "pcie_gen/max_link_gen", "pcie.link.gen.max")),
-    "link_width_lanes": ("number", ("link_width/current", "link_widths/current_link_width", "pcie.link.width.current")),
-    "link_width_max_lanes": ("number", ("link_width/max", "link_widths/max_link_width", "pcie.link.width.max")),
+    "link_width_lanes": (
+        "number",
+        ("link_width/current", "link_widths/current_link_width", "pcie.link.width.current"),
+    ),
+    "link_width_max_lanes": (
+        "number",
+        ("link_width/max", "link_widths/max_link_width", "pcie.link.width.max"),
+    ),
     "replays": ("number", ("replays_since_reset", "replay_counter", "pcie.replay.counter")),
     "temperature_c": ("number", ("gpu_current_temp", "gpu_temp", "temperature.gpu")),
-    "power_draw_w": ("number", ("gpu_power_readings/power_draw", "power_readings/power_draw", "gpu_power_readings/average_power_draw", "power.draw")),
-    "power_limit_w": ("number", ("current_power_limit", "power_readings/power_limit", "enforced_power_limit", "power.limit", "enforced.power.limit")),
+    "power_draw_w": (
+        "number",
+        (
+            "gpu_power_readings/power_draw",
+            "power_readings/power_draw",
+            "gpu_power_readings/average_power_draw",
+            "power.draw",
+        ),
+    ),
+    "power_limit_w": (
+        "number",
+        (
+            "current_power_limit",
+            "power_readings/power_limit",
+            "enforced_power_limit",
+            "power.limit",
+            "enforced.power.limit",
+        ),
+    ),
     "power_requested_w": ("number", ("requested_power_limit",)),
     "power_default_w": ("number", ("default_power_limit", "power.default_limit")),
     "power_min_w": ("number", ("min_power_limit", "power.min_limit")),
     "power_max_w": ("number", ("max_power_limit", "power.max_limit")),
     "fabric_state": ("text", ("fabric/state", "fabric.state")),
     "fabric_status": ("text", ("fabric/status", "fabric.status")),
-}  # fmt: skip
+}
 _BY_PATH = {path: (name, kind) for name, (kind, paths) in FIELDS.items() for path in paths}
 _UNCORRECTED = re.compile(
     r"ecc_errors/(?P<scope>volatile|aggregate)/(?:(?:sram|dram)_uncorrectable\w*|uncorrectable|double_bit/total)$|"
@@ -99,7 +140,9 @@ _SLOWDOWNS = {
     "hw_thermal_slowdown": "smi.hw_thermal",
     "hw_power_brake_slowdown": "smi.power_brake",
 }
-_NOTHING = frozenset({"", "n/a", "[n/a]", "[not supported]", "not supported", "none found", "[unknown error]"})
+_NOTHING = frozenset(
+    {"", "n/a", "[n/a]", "[not supported]", "not supported", "none found", "[unknown error]"}
+)
 _RESET = re.compile(r"GPU requires reset|\[GPU requires reset\]", re.IGNORECASE)
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 # Names of nvidia-smi for the driver's recovery actions; R610 renamed two of them.
@@ -232,7 +275,8 @@ def _value(kind: str, text: str) -> Any:
         return stripped
     if kind == "switch":
         return {"yes": True, "enabled": True, "on": True, "1": True, "no": False, "disabled": False,
-                "off": False, "0": False, "active": True, "not active": False}.get(stripped.lower())  # fmt: skip
+                "off": False, "0": False, "active": True, "not active": False,
+                }.get(stripped.lower())  # fmt: skip
     match = _NUMBER.match(stripped)
     if match is None or len(match[0]) > 18:
         return None

@@ -18,6 +18,4 @@ def _build(match: re.Match[str]) -> Parsed:
     return inner._replace(time=time or inner.time, note="")
 
 
-READER = log_reader(
-    "container_log", rf"(?P<time>{ISO}) (?:stdout|stderr) [FP] (?P<text>.*)", _build, bonus=5
-)
+READER = log_reader("container_log", rf"(?P<time>{ISO}) (?:stdout|stderr) [FP] (?P<text>.*)", _build, bonus=5)

@@ -1,4 +1,4 @@
-"""`dmesg` as it is: `[  966.503025] NVRM: ...`, with `-r` also `<3>` before it, seconds since boot."""
+"""`dmesg` as it is, seconds since boot: `[  966.503025] NVRM: ...`; with `-r` or `-x` the priority first."""
 
 from __future__ import annotations
 

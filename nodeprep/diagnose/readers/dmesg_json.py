@@ -1,4 +1,4 @@
-"""`dmesg -J`: one document, `{"dmesg": [{"pri": 3, "time": 966.503025, "msg": "..."}, ...]}`, an entry a few lines."""
+"""`dmesg -J`: one document, `{"dmesg": [{"pri": 3, "time": 966.503025, "msg": "..."}, ...]}`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from nodeprep.diagnose.readers._text import clean
 _OPENS = re.compile(rb'\s{0,8}\{?\s{0,8}"dmesg"\s{0,4}:\s{0,4}\[|\{\s{0,8}"dmesg"')
 # util-linux prints an entry over several lines, or all on one with some versions; the order of keys is fixed.
 _ENTRY = re.compile(
-    rb'"pri"\s{0,4}:\s{0,4}(?P<priority>\d{1,4}),\s{0,40}"time"\s{0,4}:\s{0,4}"?\s{0,12}(?P<time>\d{1,12}\.\d{1,9})"?,'
+    rb'"pri"\s{0,4}:\s{0,4}(?P<priority>\d{1,4}),\s{0,40}'
+    rb'"time"\s{0,4}:\s{0,4}"?\s{0,12}(?P<time>\d{1,12}\.\d{1,9})"?,'
     rb'(?:\s{0,40}"caller"\s{0,4}:\s{0,4}"[^"]{0,20}",)?\s{0,40}"msg"\s{0,4}:\s{0,4}(?P<msg>"(?:[^"\\]|\\.)*")'
 )
 _MAX_ENTRY_LINES = 12

@@ -19,7 +19,8 @@ from nodeprep.diagnose.readers._text import clean
 from nodeprep.diagnose.readers._time import MONTH, NO_ZONE_NOTE, month_day
 
 _PATTERN = (
-    rf"(?:<\d{{1,3}}>|kern  :\w{{1,8}} *: )?\[(?:(?P<month>{MONTH})(?P<day>\d{{1,2}}) (?P<clock>\d{{2}}:\d{{2}})|"
+    r"(?:<\d{1,3}>|kern  :\w{1,8} {0,8}: )?"
+    rf"\[(?:(?P<month>{MONTH})(?P<day>\d{{1,2}}) (?P<clock>\d{{2}}:\d{{2}})|"
     rf" *\+(?P<delta>\d{{1,9}}\.\d{{6}}))\]{CALLER} ?(?P<text>.*)"
 )
 _COMPILED = re.compile(_PATTERN, re.DOTALL)

@@ -14,7 +14,8 @@ from nodeprep.diagnose.readers._time import CLOCK, iso, make
 
 _CLOCK_NOTE = "its times are of the BMC's clock; read as UTC"
 _PATTERN = (
-    r"\s{0,8}(?:(?P<number>[0-9a-f]{1,5}) ?\| ?(?:(?:(?P<month>\d{2})/(?P<day>\d{2})/(?P<year>\d{2}|\d{4})|Pre-Init ?) ?\| ?"
+    r"\s{0,8}(?:(?P<number>[0-9a-f]{1,5}) ?\| ?"
+    r"(?:(?:(?P<month>\d{2})/(?P<day>\d{2})/(?P<year>\d{4}|\d{2})|Pre-Init ?) ?\| ?"
     rf"(?P<clock>{CLOCK}|[\d:]{{1,12}})(?: (?P<zone>[A-Z]{{3,4}}))?) ?\| ?(?P<text>[^|]{{1,100}}\|.*)|"
     rf"(?P<iso>\d{{4}}-\d{{2}}-\d{{2}}[T ]{CLOCK}) ?\| ?(?P<text2>[^|]{{1,100}}\|.*))"
 )

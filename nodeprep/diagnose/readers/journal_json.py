@@ -1,4 +1,4 @@
-"""`journalctl -o json`, `json-seq` and `json-sse`: one object a line with __REALTIME_TIMESTAMP, _TRANSPORT, MESSAGE.
+"""`journalctl -o json`, `json-seq` and `json-sse`: one object a line, its message under MESSAGE.
 
 MESSAGE is a list of numbers where it is no clean UTF-8; names of processes often are not.
 Source: systemd, docs/JOURNAL_EXPORT_FORMATS.md.
@@ -19,7 +19,8 @@ from nodeprep.diagnose.readers._text import clean
 from nodeprep.diagnose.readers._time import epoch_us
 
 _OPENS = re.compile(
-    rb"[\x1e ]{0,2}(?:data: )?\{.{0,4000}?\"(?:__REALTIME_TIMESTAMP|__CURSOR|_BOOT_ID|_TRANSPORT)\"", re.DOTALL
+    rb"[\x1e ]{0,2}(?:data: )?\{.{0,4000}?\"(?:__REALTIME_TIMESTAMP|__CURSOR|_BOOT_ID|_TRANSPORT)\"",
+    re.DOTALL,
 )
 _RECORD_MARKS = "\x1e\ufffd \t"
 
@@ -40,7 +41,7 @@ def fields_of(entry: dict[str, Any]) -> Parsed | None:
     return Parsed(
         text=text,
         time=epoch_us(stamp) if stamp is not None else None,
-        uptime_s=inside_s if inside_s is not None else uptime / 1e6 if kernel and uptime is not None else None,
+        uptime_s=_first(inside_s, uptime / 1e6 if kernel and uptime is not None else None),
         host=_text(entry.get("_HOSTNAME")) or "",
         kernel=kernel,
         priority=priority if priority is not None and 0 <= priority <= 7 else None,
@@ -58,6 +59,10 @@ def _parse(text: str) -> Parsed | None:
     if not isinstance(entry, dict) or not ("__REALTIME_TIMESTAMP" in entry or "_TRANSPORT" in entry):
         return None
     return fields_of(entry)
+
+
+def _first(one: float | None, other: float | None) -> float | None:
+    return other if one is None else one
 
 
 def _text(value: Any) -> str | None:

@@ -18,7 +18,7 @@ def _build(match: re.Match[str]) -> Parsed:
 READER = log_reader(
     "journal_monotonic",
     r"\[ *(?P<uptime>\d{1,12}\.\d{6})\] (?P<host>[\w.-]{1,255}) "
-    r"(?:(?P<tag>kernel)(?P<pid>)|(?=[^\s:]{1,128}\[\d{1,10}\]: )(?:[^\s:\[\]]{1,128})\[\d{1,10}\]): ?(?P<text>.*)",
+    r"(?:(?P<tag>kernel)(?P<pid>)|[^\s:\[\]]{1,128}\[\d{1,10}\]): ?(?P<text>.*)",
     _build,
     bonus=5,
 )

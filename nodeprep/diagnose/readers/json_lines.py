@@ -30,7 +30,7 @@ _MAX_WORDS = 200
 
 
 def _parse(text: str) -> Parsed | None:
-    if not text.lstrip()[:1] == "{":
+    if text.lstrip()[:1] != "{":
         return None
     try:
         entry = msgspec.json.decode(text.strip().rstrip(","))

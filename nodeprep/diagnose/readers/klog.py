@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 
-from nodeprep.diagnose.reader import Parsed
+from nodeprep.diagnose.reader import NO_YEAR, Parsed
 from nodeprep.diagnose.readers._log import log_reader
 from nodeprep.diagnose.readers._time import CLOCK, NO_ZONE_NOTE, make
-from nodeprep.diagnose.reader import NO_YEAR
 
 _PATTERN = (
     r"(?:\[\w{1,16}\]:)?\[?[IWEFC](?P<month>\d{2})(?P<day>\d{2}) "
-    rf"(?P<clock>{CLOCK})\.(?P<fraction>\d{{1,9}}) +(?:\d{{1,10}} +)?(?P<where>[\w./-]{{1,200}}:\d{{1,7}})\] ?(?P<text>.*)"
+    rf"(?P<clock>{CLOCK})\.(?P<fraction>\d{{1,9}}) {{1,12}}(?:\d{{1,10}} {{1,4}})?"
+    r"[\w./-]{1,200}:\d{1,7}\] ?(?P<text>.*)"
 )
 
 

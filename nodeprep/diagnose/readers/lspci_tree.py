@@ -14,7 +14,9 @@ from nodeprep.diagnose.readers._document import lines_of
 
 _OPENS = re.compile(rb"\s{0,2}[-+\\ ]{1,3}-?\[(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}(?:-[0-9a-f]{2})?\]-")
 _ROOT = re.compile(r"[-+\\ ]{1,4}\[(?:(?P<domain>[0-9a-f]{4,8}):)?(?P<bus>[0-9a-f]{2})(?:-[0-9a-f]{2})?\]")
-_BRIDGE = re.compile(r"(?P<slot>[0-9a-f]{2})\.(?P<function>[0-7])-+\[(?P<first>[0-9a-f]{2})(?:-(?P<last>[0-9a-f]{2}))?\]")
+_BRIDGE = re.compile(
+    r"(?P<slot>[0-9a-f]{2})\.(?P<function>[0-7])-{1,8}\[(?P<first>[0-9a-f]{2})(?:-(?P<last>[0-9a-f]{2}))?\]"
+)
 _MAX_DEPTH = 40
 
 

@@ -23,24 +23,30 @@ from nodeprep.diagnose.reader import Item, RawLine, Reader
 from nodeprep.diagnose.readers._document import lines_of
 
 _HEADER = (
-    r"(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (?:\"?)(?P<class>[A-Z0-9][^:\[\"]{2,60}?)"
+    r"(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (?P<class>[A-Z0-9][^:\[\"]{2,60}?)"
     r"(?: \[(?P<class_id>[0-9a-f]{4})\])?: (?P<name>.+)"
 )
 _HEADER_TEXT = re.compile(_HEADER)
 _OPENS = re.compile(_HEADER.encode())
 _ID = re.compile(r"\[(?P<vendor>[0-9a-f]{4}):(?P<id>[0-9a-f]{4})\]")
-_LINK_CAP = re.compile(r"\s+LnkCap:\s.*?Speed (?P<speed>[\d.]+)GT/s, Width x(?P<width>\d+)(?:, ASPM (?P<aspm>[^,;]+))?")
+_LINK_CAP = re.compile(
+    r"\s+LnkCap:\s.*?Speed (?P<speed>[\d.]+)GT/s, Width x(?P<width>\d+)(?:, ASPM (?P<aspm>[^,;]+))?"
+)
 _LINK_STATE = re.compile(
-    r"\s+LnkSta:\s.*?Speed (?P<speed>[\d.]+)GT/s(?: \((?P<speed_word>\w+)\))?, Width x(?P<width>\d+)(?: \((?P<width_word>\w+)\))?"
+    r"\s+LnkSta:\s.*?Speed (?P<speed>[\d.]+)GT/s(?: \((?P<speed_word>\w+)\))?, "
+    r"Width x(?P<width>\d+)(?: \((?P<width_word>\w+)\))?"
 )
 _LINK_CONTROL = re.compile(r"\s+LnkCtl:\s+ASPM (?P<aspm>[^;]+);")
-_BUSES = re.compile(r"\s+Bus: primary=[0-9a-f]{2}, secondary=(?P<first>[0-9a-f]{2}), subordinate=(?P<last>[0-9a-f]{2})")
+_BUSES = re.compile(
+    r"\s+Bus: primary=[0-9a-f]{2}, secondary=(?P<first>[0-9a-f]{2}), subordinate=(?P<last>[0-9a-f]{2})"
+)
 _FLAGS = re.compile(r"\s+(?P<register>ACSCtl|UESta|CESta):\s+(?P<flags>.+)")
 _ON = re.compile(r"([A-Za-z]+)\+")
 _DRIVER = re.compile(r"\s+Kernel driver in use: (?P<driver>\S+)")
 _NO_ACCESS = re.compile(r"\s+Capabilities: <access denied>")
 _NAMES = {"ACSCtl": "acs_on", "UESta": "uncorrected", "CESta": "corrected"}
 _NVIDIA = "10de"
+_GPU_CLASS = re.compile(r"(?:VGA|3D|Display)\b.*ontroller")
 
 
 @dataclass(slots=True)
@@ -49,7 +55,7 @@ class _Function:
     lines: list[Line]
     data: dict[str, Any] = field(default_factory=dict)
 
-    def take(self, line: Line) -> None:  # noqa: C901, PLR0912  # one branch a register
+    def take(self, line: Line) -> None:  # one branch a register
         text = line.text
         before = len(self.data)
         if match := _LINK_CAP.match(text):
@@ -82,10 +88,9 @@ class _Function:
         if "secondary_bus" in self.data:
             buses = {"first_bus": self.data["secondary_bus"], "last_bus": self.data["subordinate_bus"]}
             yield Event(kind="pci.bridge", lines=(head,), device=self.device, data=buses)
-        elif self.data["vendor"] == "nvidia" and "ontroller" in self.data["class_name"]:
-            if re.match(r"(?:VGA|3D|Display)", self.data["class_name"]):
-                known = {"vendor": _NVIDIA, "id": self.data.get("id", "")}
-                yield Event(kind="pci.device", lines=(head,), device=self.device, data=known)
+        elif self.data["vendor"] == "nvidia" and _GPU_CLASS.match(self.data["class_name"]):
+            known = {"vendor": _NVIDIA, "id": self.data.get("id", "")}
+            yield Event(kind="pci.device", lines=(head,), device=self.device, data=known)
 
 
 def _sniff(lines: Sequence[bytes]) -> int:

@@ -16,7 +16,8 @@ from nodeprep.diagnose.readers._smi import Gpu, pci_address
 _OPENS = re.compile(
     rb"(?=[^\n]*\b(?:pci\.bus_id|gpu_bus_id|gpu_uuid|uuid|index|gpu_name|name|timestamp)\b)"
     rb"(?=[^\n]*(?:\b(?:ecc|remapped_rows|power|pcie|clocks|temperature|persistence_mode|retired_pages|memory|"
-    rb"utilization|pstate|driver_version|mig|fabric)\b))[a-z_]+(?:\.[A-Za-z_.]+)?(?: \[[\w%/]+\])?, ?[\w.,\[\] /%]+$"
+    rb"utilization|pstate|driver_version|mig|fabric)\b))"
+    rb"[a-z_]+(?:\.[A-Za-z_.]+)?(?: \[[\w%/]+\])?, ?[\w.,\[\] /%]+$"
 )
 _UNIT = re.compile(r"\s*\[[^\]]*\]$")
 _ADDRESS_NAMES = ("pci.bus_id", "gpu_bus_id")

@@ -16,7 +16,8 @@ from nodeprep.diagnose.readers._time import CLOCK, MONTH, NO_ZONE_NOTE, WEEKDAY,
 _OPENS = re.compile(rb"\s{0,4}={6,}\s?NVSMI LOG\s?={6,}")
 _GPU = re.compile(r"GPU (?P<address>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s*(?::.*)?$")
 _TIMESTAMP = re.compile(
-    rf"Timestamp\s+: {WEEKDAY} (?P<month>{MONTH}) {{1,2}}(?P<day>\d{{1,2}}) (?P<clock>{CLOCK}) (?P<year>\d{{4}})"
+    rf"Timestamp\s{{1,60}}: {WEEKDAY} "
+    rf"(?P<month>{MONTH}) {{1,2}}(?P<day>\d{{1,2}}) (?P<clock>{CLOCK}) (?P<year>\d{{4}})"
 )
 _MAX_DEPTH = 8
 

@@ -17,9 +17,13 @@ from nodeprep.diagnose.readers._smi import Gpu, pci_address
 from nodeprep.diagnose.readers._time import CLOCK, MONTH, NO_ZONE_NOTE, WEEKDAY, month_day
 
 _OPENS = re.compile(rb"\s{0,4}(?:<nvidia_smi_log>|<!DOCTYPE nvidia_smi_log)")
-_TAG = re.compile(r"<(?P<close>/)?(?P<name>[A-Za-z_][\w.-]{0,80})(?P<attributes>(?: [^<>]{0,400})?)>(?P<text>[^<]{0,400})")
+_TAG = re.compile(
+    r"<(?P<close>/)?(?P<name>[A-Za-z_][\w.-]{0,80})(?P<attributes>(?: [^<>]{0,400})?)>(?P<text>[^<]{0,400})"
+)
 _ID = re.compile(r"id=\"(?P<id>[^\"]{1,40})\"")
-_STAMP = re.compile(rf"{WEEKDAY} (?P<month>{MONTH}) {{1,2}}(?P<day>\d{{1,2}}) (?P<clock>{CLOCK}) (?P<year>\d{{4}})")
+_STAMP = re.compile(
+    rf"{WEEKDAY} (?P<month>{MONTH}) {{1,2}}(?P<day>\d{{1,2}}) (?P<clock>{CLOCK}) (?P<year>\d{{4}})"
+)
 _MAX_DEPTH = 12
 
 
@@ -27,7 +31,7 @@ def _sniff(lines: Sequence[bytes]) -> int:
     return 96 if any(_OPENS.match(line) for line in lines[:6]) else 0
 
 
-def _read(source: str, lines: Iterator[RawLine]) -> Iterator[Item]:
+def _read(source: str, lines: Iterator[RawLine]) -> Iterator[Item]:  # noqa: PLR0912  # one branch a tag
     gpu: Gpu | None = None
     path: list[str] = []
     time: datetime | None = None

@@ -1,4 +1,4 @@
-"""syslog, kern.log, messages, and `journalctl -o short`: `Nov 22 18:29:55 host kernel: [  966.503025] NVRM: ...`.
+"""syslog, kern.log, messages, `journalctl -o short`: `Nov 22 18:29:55 host kernel: [  966.503025] NVRM: ...`.
 
 The date has no year and no zone. The uptime is there on many Debian and Ubuntu systems and not in a
 journal. `-o short-precise` has a fraction.
@@ -15,7 +15,8 @@ from nodeprep.diagnose.readers._time import CLOCK, MONTH, NO_ZONE_NOTE, month_da
 
 
 def _build(match: re.Match[str]) -> Parsed:
-    time = month_day(match["month"], match["day"], match["clock"], match["fraction"] or "", match["year"] or "")
+    fraction, year = match["fraction"] or "", match["year"] or ""
+    time = month_day(match["month"], match["day"], match["clock"], fraction, year)
     return message(match, time, note=NO_ZONE_NOTE)
 
 

@@ -1,4 +1,4 @@
-"""rsyslog's own file format and `journalctl -o short-iso`: `2026-01-02T03:04:05.123456+00:00 host kernel: ...`.
+"""rsyslog's own format and `journalctl -o short-iso`: `2026-01-02T03:04:05.123456+00:00 host kernel: ...`.
 
 `-o short-full` (`Fri 2026-01-02 03:04:05 UTC`), `-o with-unit` and `-o short-unix` (seconds since 1970) are
 read as well, and RFC 5424 with its version before the date.
@@ -11,7 +11,7 @@ import re
 from nodeprep.diagnose.reader import Parsed
 from nodeprep.diagnose.readers._log import log_reader
 from nodeprep.diagnose.readers._syslog import AFTER_DATE, message
-from nodeprep.diagnose.readers._time import CLOCK, ISO, NO_ZONE_NOTE, WEEKDAY, epoch_us, iso
+from nodeprep.diagnose.readers._time import ISO, NO_ZONE_NOTE, WEEKDAY, epoch_us, iso
 
 _PATTERN = (
     rf"(?:<\d{{1,3}}>(?:1 )?)?(?:(?:{WEEKDAY} )?(?P<time>{ISO})(?: (?P<zone>[A-Z]{{3,5}}))?|"

@@ -1,4 +1,4 @@
-"""vLLM's logs: `ERROR 06-03 10:14:22 [worker_base.py:148] ...`, newer with `(EngineCore pid=5004) ` before it."""
+"""vLLM's logs: `ERROR 06-03 10:14:22 [worker_base.py:148] ...`, newer with `(EngineCore pid=5004) ` first."""
 
 from __future__ import annotations
 

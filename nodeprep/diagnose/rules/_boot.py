@@ -45,6 +45,12 @@ def wanted(variables: Sequence[Event]) -> tuple[list[str], dict[str, list[Event]
     return kept, {word: events for word, events in lost.items() if word not in kept}
 
 
+def asked_for(entries: Sequence[Event]) -> list[str]:
+    """Arguments of boot entries that nobody puts in but on purpose."""
+    words = dict.fromkeys(str(word) for event in entries for word in event.data["args"])
+    return [word for word in words if not word.startswith(_NOT_WISHED)]
+
+
 def missing(words: Sequence[str], running: Event) -> list[str]:
     """Arguments that the running kernel does not have."""
     have = set(running.data["args"])

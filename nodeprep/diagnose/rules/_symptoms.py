@@ -9,7 +9,7 @@ from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.evidence import Evidence
 
 # Source: XID catalogue, combination rules: a program notices within its own timeouts, collective ones 30 min.
-_WINDOW_S = 3600.0
+WINDOW_S = 3600.0
 # Clocks of one host stamp one moment differently: journal, agents, applications.
 _SLACK_S = 5.0
 _ALWAYS = ("nccl.", "host.task_hung", "host.soft_lockup", "agent.unhealthy", "agent.other_event", "nvml.hang")
@@ -32,10 +32,16 @@ def symptoms(
     return [event for event in evidence.open(*wanted, host=host) if follows(evidence, cause, event)]
 
 
-def follows(evidence: Evidence, cause: Event, event: Event, window_s: float = _WINDOW_S) -> bool:
+def follows(evidence: Evidence, cause: Event, event: Event, window_s: float = WINDOW_S) -> bool:
     """Whether an event may be a consequence by its time; one without a time may."""
     apart = evidence.clock.seconds(cause, event)
     if apart is not None:
         return -_SLACK_S <= apart <= window_s
     one, other = cause.lines[0], event.lines[0]
     return one.source != other.source or other.number >= one.number
+
+
+def same_boot(one: Event, other: Event) -> bool:
+    """Whether two events are of one boot, as far as their sources tell."""
+    first, second = one.lines[0].boot, other.lines[0].boot
+    return not first or not second or first == second

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from nodeprep.diagnose import catalog
 from nodeprep.diagnose.event import Event
 
 _MINUTE_S = 60.0
@@ -37,6 +38,33 @@ def listed(words: Iterable[object]) -> str:
     if len(every) < 2:
         return "".join(every)
     return f"{', '.join(every[:-1])} and {every[-1]}"
+
+
+def arguments(words: Sequence[str]) -> str:
+    """Kernel arguments as the subject of a sentence, with its verb."""
+    return f"kernel argument {words[0]} is" if len(words) == 1 else f"kernel arguments {listed(words)} are"
+
+
+_NAMES = {
+    "dpc.containment": "containment of the port (DPC)",
+    "pciehp.link_down": "link down",
+    "pciehp.card_not_present": "card not present",
+    "ghes.pcie": "an error that firmware reported",
+    "sel.pcie_fatal": "a fatal bus error in the BMC's log",
+    "sel.power_supply": "a failed power supply",
+    "sel.power_redundancy": "power supplies without redundancy",
+    "sel.temperature": "a temperature beyond its limit",
+    "smi.power_brake": "the power brake",
+    "smi.hw_thermal": "heat",
+}
+
+
+def called(event: Event) -> str:
+    """An event by a name that people use."""
+    entry = catalog.aer(event.kind.rsplit(".", 1)[-1]) if event.kind.startswith("aer.") else None
+    if entry is not None:
+        return f"{entry.names[-1]} ({event.kind.split('.')[1].replace('_', ' ')})"
+    return _NAMES.get(event.kind, event.kind.replace("xid.", "Xid "))
 
 
 def of(device: str) -> str:

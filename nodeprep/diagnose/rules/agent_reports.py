@@ -31,7 +31,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 severity="warning",
                 device=inforom[0].device,
                 summary=f"the InfoROM of {of(inforom[0].device)} is corrupted",
-                why="The board's own store fails its check. The GPU computes all the same; its records cannot be trusted.",
+                why="The board's own store fails its check. The GPU computes all the same; its "
+                "records cannot be trusted.",
                 events=tuple(inforom),
                 action="run_diagnostics",
                 then=("reset_gpu", "report_to_vendor", "rma_if_it_returns"),
@@ -43,7 +44,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 layer="driver",
                 severity="warning",
                 summary="NVML sent an event with code 999, which is no Xid",
-                why="999 stands for an unknown error of NVML; no Xid of that number exists, and none is guessed.",
+                why="999 stands for an unknown error of NVML; no Xid of that number exists, and "
+                "none is guessed.",
                 events=(*unknown, *held),
                 action="run_diagnostics",
                 then=("read_kernel_log", "restart_device_plugin"),
@@ -65,7 +67,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 layer="driver",
                 severity="error",
                 summary="NVML sees no GPU",
-                why="The driver answers and has no GPU to offer; the kernel log and lspci tell whether the bus still has one.",
+                why="The driver answers and has no GPU to offer; the kernel log and lspci tell "
+                "whether the bus still has one.",
                 events=tuple(nothing),
                 action="run_diagnostics",
                 then=("check_driver_and_gpu_count", "read_kernel_log", "reboot_node"),
@@ -80,7 +83,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 why=(
                     "It came out so in more than one reading."
                     if repeated
-                    else "One such cell may pass by itself, and nothing else of this GPU is wrong in this log."
+                    else "One such cell may pass by itself, and nothing else of this GPU is wrong "
+                    "in this log."
                 ),
                 events=tuple(cells),
                 action="run_diagnostics" if repeated else "observe",

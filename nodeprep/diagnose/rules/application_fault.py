@@ -18,10 +18,11 @@ _ONE_FAULT_S = 60.0
 _CLEAN_UP_S = 10.0
 # Source: workflow of Xid 31: several runs are needed before a GPU is suspected.
 _SUSPECT_RUNS = 3
+_WHOLE_CHIP_PLACES = 4
 # Source: workflow of Xid 31: one virtual address over several GPUs and processes is no accident of a program.
 _SAME_ADDRESS = 3
-# Interpreters and servers run any program: their name tells nothing.
-_ANY_PROGRAM = ("python", "pt_main", "ray::", "vllm", "triton", "java", "node", "sglang", "cuda-evthandlr")
+# Interpreters run any program: their name tells nothing. That of a server is one program.
+_ANY_PROGRAM = ("python", "pt_main", "ray::", "java", "node", "cuda-evthandlr")
 # Clients that no kernel of a program uses: the host's own copies between cards.
 _HOST_CLIENTS = ("HUBCLIENT_ESC", "HUBCLIENT_HOST")
 _HOST_ENGINES = ("HOST", "BAR", "IFB")
@@ -61,8 +62,10 @@ def _same_address(evidence: Evidence) -> Iterator[Finding]:
             severity="error",
             summary=f"MMU faults (Xid 31) at the one address {address} on {where}: a fault of the driver",
             why=(
-                f"{plural(len(places), 'GPU')} and {plural(len(pids(events)), 'process')} faulted {times(total(events))} "
-                f"at {address}. Addresses of programs differ from run to run; one address everywhere is made by the "
+                f"{plural(len(places), 'GPU')} and {plural(len(pids(events)), 'process')} faulted "
+                f"{times(total(events))} "
+                f"at {address}. Addresses of programs differ from run to run; one address "
+                "everywhere is made by the "
                 "driver or a library."
             ).replace("processs", "processes"),
             events=tuple({id(e): e for e in (*events, *after)}.values()),
@@ -73,19 +76,21 @@ def _same_address(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _host_engine(evidence: Evidence, host: str) -> Iterator[Finding]:
+    modified = evidence.open("driver.modified", host=host)
+    # A copy engine also runs the program's own copies: only beside another sign is the driver meant.
+    engines = _HOST_ENGINES + (("CE",) if modified or evidence.seen("iommu.fault", host=host) else ())
     events = [
         event
         for event in evidence.open("xid.31", host=host)
-        if str(event.data.get("client", "")) in _HOST_CLIENTS
+        if event.data.get("client") in _HOST_CLIENTS
         or (
-            str(event.data.get("engine", "")).startswith(_HOST_ENGINES)
+            str(event.data.get("engine", "")).startswith(engines)
             and "HUBCLIENT" in str(event.data.get("client"))
         )
     ]
     if not events:
         return
     devices = tuple(dict.fromkeys(event.device for event in events))
-    modified = evidence.open("driver.modified", host=host)
     what = f"{events[0].data.get('engine')} {events[0].data.get('client')}"
     patched = f" The driver is a modified build ({modified[0].data['version']})." if modified else ""
     after = [each for event in events for each in _clean_up(evidence, host, event)]
@@ -93,9 +98,11 @@ def _host_engine(evidence: Evidence, host: str) -> Iterator[Finding]:
         layer="driver",
         severity="error",
         device=devices[0] if len(devices) == 1 else "",
-        summary=f"MMU faults (Xid 31) of the host engine on {plural(len(devices), 'GPU')}: peer copies and driver do not fit",
+        summary=f"MMU faults (Xid 31) of the host engine on {plural(len(devices), 'GPU')}: peer "
+        "copies and driver do not fit",
         why=(
-            f"The faults come from {what}, which copies for the driver between host and peers, not from a kernel of a "
+            f"The faults come from {what}, which copies for the driver between host and peers, not "
+            "from a kernel of a "
             f"program, on {plural(len(devices), 'GPU')} at once.{patched} The cards are fine."
         ),
         events=tuple({id(e): e for e in (*modified, *events, *after)}.values()),
@@ -117,6 +124,8 @@ def _suspect(evidence: Evidence, host: str, device: str, events: list[Event]) ->
     own_name = [name for name in names if not name.lower().startswith(_ANY_PROGRAM)]
     if len(names) == 1 and own_name:
         return None
+    if _whole_chip(evidence, events):
+        return None
     others = [
         event
         for event in evidence.seen(*{event.kind for event in events}, host=host)
@@ -137,8 +146,10 @@ def _suspect(evidence: Evidence, host: str, device: str, events: list[Event]) ->
         device=device,
         summary=f"{device} faults under one process after another (Xid {listed(codes(events))})",
         why=(
-            f"{len(runs)} processes (pid {listed(pids(events))}) faulted on {device}{over}, and no other GPU shows it. "
-            f"One fault is the program's own; so many on one GPU point at that GPU.{same} None of these codes means that "
+            f"{len(runs)} processes (pid {listed(pids(events))}) faulted on {device}{over}, and no "
+            "other GPU shows it. "
+            f"One fault is the program's own; so many on one GPU point at that GPU.{same} None of "
+            "these codes means that "
             "memory ran out."
         ),
         events=tuple({id(e): e for e in (*events, *after)}.values()),
@@ -146,6 +157,20 @@ def _suspect(evidence: Evidence, host: str, device: str, events: list[Event]) ->
         then=("run_good_program_on_this_gpu", "run_program_on_another_gpu", "drain", "rma_if_it_returns"),
         count=total(events),
     )
+
+
+def _whole_chip(evidence: Evidence, events: Sequence[Event]) -> bool:
+    """Whether one moment hit many places of the chip: a launch that went wrong everywhere, no bad place."""
+    placed = [event for event in events if "place" in event.data]
+    for first in placed:
+        near = {
+            str(event.data["place"])
+            for event in placed
+            if abs(evidence.clock.seconds(first, event) or 0.0) <= _CLEAN_UP_S
+        }
+        if len(near) >= _WHOLE_CHIP_PLACES:
+            return True
+    return False
 
 
 def _runs(evidence: Evidence, events: Sequence[Event]) -> list[Event]:
@@ -208,9 +233,13 @@ def _program(evidence: Evidence, host: str, events: list[Event]) -> Finding:
         parts.append("It is no lack of memory, which raises no Xid.")
     if needs and asks:
         parts.append(f"The driver's last word on recovery: {asks.meaning}.")
+    # A fault of a program ends its channel; it never costs the GPU or the node.
+    beyond = needs and asks is not None and asks.severity == "critical"
+    if beyond:
+        parts.append("A program's own fault needs neither reset nor reboot, so the driver's state is broken.")
     return Finding(
-        layer="application",
-        severity="error",
+        layer="driver" if beyond else "application",
+        severity="critical" if beyond else "error",
         device=device,
         summary=f"{who} made a fault on {where}: Xid {listed(codes(events))}, {entry.meaning}",
         why=" ".join(parts),

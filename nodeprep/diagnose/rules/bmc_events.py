@@ -1,4 +1,4 @@
-"""What the BMC's event log says when no GPU was lost over it."""
+"""What BMC and CPUs say of power, heat and buses when no GPU was lost over it."""
 
 from __future__ import annotations
 
@@ -23,16 +23,34 @@ class _Said:
 
 
 _MEANINGS = {
-    "sel.pcie_fatal": _Said("the BMC logged a fatal error of a PCI bus", "firmware_pcie", "critical", "drain",
-                            ("inspect_hardware", "read_kernel_log")),
-    "sel.pcie_error": _Said("the BMC logged an error of a PCI bus", "firmware_pcie", "warning", "observe",
-                            ("read_aer_counters", "inspect_hardware")),
-    "sel.power_supply": _Said("a power supply failed", "host", "error", "replace_part", ("check_power_supply",)),
-    "sel.power_redundancy": _Said("the power supplies are no longer redundant", "host", "warning", "observe",
-                                  ("check_power_supply",)),
-    "sel.temperature": _Said("a temperature passed its critical limit", "host", "error", "drain", ("check_cooling",)),
+    "sel.pcie_fatal": _Said(
+        "the BMC logged a fatal error of a PCI bus",
+        "firmware_pcie",
+        "critical",
+        "drain",
+        ("inspect_hardware", "read_kernel_log"),
+    ),
+    "sel.pcie_error": _Said(
+        "the BMC logged an error of a PCI bus",
+        "firmware_pcie",
+        "warning",
+        "observe",
+        ("read_aer_counters", "inspect_hardware"),
+    ),
+    "sel.power_supply": _Said(
+        "a power supply failed", "host", "error", "replace_part", ("check_power_supply",)
+    ),
+    "sel.power_redundancy": _Said(
+        "the power supplies are no longer redundant", "host", "warning", "observe", ("check_power_supply",)
+    ),
+    "sel.temperature": _Said(
+        "a temperature passed its critical limit", "host", "error", "drain", ("check_cooling",)
+    ),
+    "host.cpu_hot": _Said(
+        "the CPUs ran too hot and slowed down", "host", "warning", "observe", ("check_cooling",)
+    ),
     "sel.fan": _Said("a fan failed", "host", "error", "replace_part", ("check_cooling",)),
-}  # fmt: skip
+}
 
 
 def explain(evidence: Evidence) -> Iterator[Finding]:
@@ -46,7 +64,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                     severity=said.severity,
                     device=next((event.device for event in events if event.device), ""),
                     summary=said.summary,
-                    why=f"Logged {times(total(events))} by the BMC, beside the operating system.",
+                    why=f"Logged {times(total(events))}; no GPU was lost with it in this log.",
                     events=tuple(events),
                     action=said.action,
                     then=said.then,

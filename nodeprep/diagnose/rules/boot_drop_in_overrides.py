@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
 from nodeprep.diagnose.rules._boot import missing, wanted
-from nodeprep.diagnose.rules._words import listed
+from nodeprep.diagnose.rules._words import arguments, listed
 
 
 def explain(evidence: Evidence) -> Iterator[Finding]:
@@ -25,10 +25,11 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(
             layer="config",
             severity="warning",
-            summary=f"kernel argument {listed(lost)} is lost: {listed(files)} assigns the variable anew",
+            summary=f"{arguments(lost)} lost: {listed(files)} assigns the variable anew",
             why=(
                 f"Drop-ins are read after /etc/default/grub, and {listed(files)} assigns "
-                f"{listed(sorted({str(event.data['name']) for event in by.values()}))} without keeping what it held. "
+                f"{listed(sorted({str(event.data['name']) for event in by.values()}))} without "
+                "keeping what it held. "
                 f"update-grub succeeds all the same, and {listed(lost)} "
                 + ("is not in /proc/cmdline." if running else "goes nowhere.")
             ),

@@ -8,7 +8,7 @@ from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
 from nodeprep.diagnose.rules._boot import missing, wanted
-from nodeprep.diagnose.rules._words import listed
+from nodeprep.diagnose.rules._words import arguments, listed
 
 
 def explain(evidence: Evidence) -> Iterator[Finding]:
@@ -29,7 +29,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(
             layer="config",
             severity="warning",
-            summary=f"kernel argument {listed(lost)} is in the defaults file and not in effect",
+            summary=f"{arguments(lost)} in the defaults file and not in effect",
             why=_why(lost, bls, run, entries),
             events=(*told, *run, *evidence.seen("boot.bls_on", host=host), *entries, running[-1]),
             action="fix_config",
@@ -46,7 +46,11 @@ def _is_bls(evidence: Evidence, host: str) -> bool:
     """Whether boot entries live in files of their own, as on RHEL from 9.3 and Fedora."""
     if evidence.seen("boot.bls_on", "boot.entry", host=host):
         return True
-    return any("Red Hat" in str(event.data["value"]) for event in evidence.seen("os.release", host=host))
+    return any(
+        name in str(event.data["value"])
+        for event in evidence.seen("os.release", host=host)
+        for name in ("Red Hat", "Rocky", "AlmaLinux", "CentOS", "Oracle", "Fedora")
+    )
 
 
 def _why(lost: list[str], bls: bool, run: list[Event], entries: list[Event]) -> str:

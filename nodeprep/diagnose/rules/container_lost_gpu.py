@@ -20,14 +20,16 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             seen = (
                 "systemd was reloaded in this log, which takes device rights from running containers"
                 if reloaded
-                else "a reload of systemd, or an update of the container's limits, takes device rights from running containers"
+                else "a reload of systemd, or an update of the container's limits, takes device "
+                "rights from running containers"
             )
             yield Finding(
                 layer="config",
                 severity="error",
                 summary="NVML cannot be used in a container: its rights to the GPU's device files are gone",
                 why=(
-                    f"Failed to initialize NVML, told {times(total(events))}, with no Xid and no lost GPU on record: {seen}. "
+                    f"Failed to initialize NVML, told {times(total(events))}, with no Xid and no "
+                    f"lost GPU on record: {seen}. "
                     "The GPUs are fine."
                 ),
                 events=(*reloaded, *events, *evidence.open("cuda.no_device", host=host)),

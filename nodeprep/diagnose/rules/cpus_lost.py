@@ -28,7 +28,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             f", {have} of {threads} are left" if have and threads else f", {have} are left" if have else ""
         )
         cause = (
-            f"{listed(arguments)} turns interrupt remapping off as well; without it x2APIC cannot be used, and CPUs with an "
+            f"{listed(arguments)} turns interrupt remapping off as well; without it x2APIC cannot "
+            "be used, and CPUs with an "
             "APIC id above 254 cannot start."
             if arguments
             else "x2APIC is off, and CPUs with an APIC id above 254 cannot start without it."

@@ -19,7 +19,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         events = evidence.open("cuda.", host=host)
         events = [event for event in events if event.kind != "cuda.out_of_memory"]
         while events:
-            root = max(events, key=lambda event: (_grave(event), -evidence.events.index(event)))
+            root = max(events, key=lambda event: (_grave(event), -evidence.position(event)))
             same = [event for event in events if event.kind == root.kind or _grave(event) <= _grave(root)]
             events = [event for event in events if event not in same]
             yield _finding(evidence, host, root, same)

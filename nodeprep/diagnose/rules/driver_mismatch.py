@@ -27,7 +27,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             severity="error",
             summary="kernel module and user libraries of the driver have different versions",
             why=(
-                f"The driver was replaced while its old module stayed loaded, or an old one sits in the initramfs.{versions} "
+                "The driver was replaced while its old module stayed loaded, or an old one sits in "
+                f"the initramfs.{versions} "
                 "The GPUs are fine; a reboot, or unloading and loading the module, makes them one again."
             ),
             events=tuple(events),

@@ -45,7 +45,8 @@ _CASES = (
     _Case(
         ("driver.gpu_unsupported",), "config", "error",
         "the loaded driver does not support this GPU",
-        "The open module needs a GPU with a GSP (Turing or newer); other drivers end their support by generation.",
+        "The open module needs a GPU with a GSP (Turing or newer); other drivers end their support "
+        "by generation.",
         "update_driver", ("use_proprietary_kernel_module",),
     ),
     _Case(

@@ -48,7 +48,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             severity="error",
             summary="the NVSwitch fabric is not ready: " + reason,
             why=(
-                "CUDA error 802 (system not yet initialized) is raised while the fabric between the GPUs is not set up. "
+                "CUDA error 802 (system not yet initialized) is raised while the fabric between the "
+                "GPUs is not set up. "
                 if not_ready
                 else "GPUs behind NVSwitches take no program before the fabric manager has set them up. "
             )

@@ -31,10 +31,12 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 device=device,
                 summary=f"the memory window (BAR) of {of(device)} got no address space",
                 why=(
-                    "Firmware left too little room above 4 GiB for the GPU's window, so the driver cannot reach its memory. "
+                    "Firmware left too little room above 4 GiB for the GPU's window, so the driver "
+                    "cannot reach its memory. "
                     "The card is fine."
                     if final or after
-                    else "The kernel could not place a window at its first try; the driver did not complain later."
+                    else "The kernel could not place a window at its first try; the driver did not "
+                    "complain later."
                 ),
                 events=(*events, *after),
                 action="fix_config",

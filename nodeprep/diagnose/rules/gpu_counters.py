@@ -26,15 +26,18 @@ class _Shown:
 
 _FIELDS = {
     "smi.remap_pending": _Shown(
-        "a row repair waits for a reset", "The spare row is used after the next reset; the GPU works until then.",
+        "a row repair waits for a reset", "The spare row is used after the next reset; the GPU "
+            "works until then.",
         "warning", "reset_gpu", ("check_remapped_rows", "rma_if_remap_failed"),
     ),
     "smi.retired_pending": _Shown(
-        "a page retirement waits for a reload of the driver", "The bad page stays in use until the driver is loaded again.",
+        "a page retirement waits for a reload of the driver", "The bad page stays in use until the "
+            "driver is loaded again.",
         "warning", "reset_gpu", ("reboot_node_if_reset_fails",),
     ),
     "smi.power_brake": _Shown(
-        "the power brake slowed the GPU down", "Power supply or board pulled the brake: the node gives too little power.",
+        "the power brake slowed the GPU down", "Power supply or board pulled the brake: the node "
+            "gives too little power.",
         "warning", "run_diagnostics", ("check_power_supply", "check_power_cables", "read_sel"),
     ),
     "smi.hw_thermal": _Shown(
@@ -104,7 +107,8 @@ def _recovery(device: str, events: list[Event]) -> Finding:
         severity=entry.severity,
         device=device,
         summary=f"{of(device)}: {entry.meaning}",
-        why=f'nvidia-smi shows the recovery action "{last.data["text"]}". Counters may be zero while it is due.',
+        why=f"nvidia-smi shows the recovery action: {last.data['text']}. Counters may be zero while "
+        "it is due.",
         events=tuple(events),
         action=entry.action,
         then=(*entry.then, "read_kernel_log"),

@@ -26,7 +26,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _finding(evidence: Evidence, host: str, device: str, events: list[Event], loose: list[Event]) -> Finding:
-    every = sorted((*events, *loose), key=evidence.events.index)
+    every = sorted((*events, *loose), key=evidence.position)
     stuck = [
         event for event in loose if event.kind == "gpu.power_state_stuck" and event.device[:-2] == device[:-2]
     ]
@@ -36,7 +36,7 @@ def _finding(evidence: Evidence, host: str, device: str, events: list[Event], lo
     failed = [event for event in events if event.kind == "gpu.init_failed"]
     status = str(failed[0].data.get("status") or "") if failed else ""
     action: Action = "reboot_node"
-    then = (
+    then: tuple[str, ...] = (
         "cold_power_cycle_if_reboot_fails",
         "reseat_card_and_riser",
         "update_driver_if_it_returns",
@@ -48,7 +48,8 @@ def _finding(evidence: Evidence, host: str, device: str, events: list[Event], lo
         action, then = "cold_power_cycle", ("reseat_card_and_riser", "disable_aspm", "rma_if_it_returns")
     if gsp:
         parts.append(
-            "The GPU's firmware processor did not boot, which mostly is driver, firmware or VBIOS not fitting."
+            "The GPU's firmware processor did not boot, which mostly is driver, firmware or VBIOS "
+            "not fitting."
         )
         then = ("update_driver_if_it_returns", *then)
     parts.append("The log shows neither a lost link nor a missing address window as its reason.")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nodeprep.diagnose.device import same_slot
+from nodeprep.diagnose.device import domain, same_slot
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
-from nodeprep.diagnose.rules._symptoms import follows, symptoms
-from nodeprep.diagnose.rules._words import duration, listed, of, plural, times
+from nodeprep.diagnose.rules._symptoms import WINDOW_S, follows, same_boot, symptoms
+from nodeprep.diagnose.rules._words import called, duration, listed, of, plural, times
 from nodeprep.model.diagnosis import Layer
 
 _LOSSES = (
@@ -21,8 +21,16 @@ _LOSSES = (
     "nvml.no_handle",
 )
 # The link itself, then what stands above it.
-_LINK = ("aer.fatal.", "aer.nonfatal.", "aer.firmware_first.", "dpc.containment", "pciehp.link_down",
-         "pciehp.card_not_present", "ghes.pcie", "sel.pcie_fatal")  # fmt: skip
+_LINK = (
+    "aer.fatal.",
+    "aer.nonfatal.",
+    "aer.firmware_first.",
+    "dpc.containment",
+    "pciehp.link_down",
+    "pciehp.card_not_present",
+    "ghes.pcie",
+    "sel.pcie_fatal",
+)
 _POWER = ("sel.power_supply", "sel.power_redundancy", "smi.power_brake", "sel.temperature", "smi.hw_thermal")
 # Source: XID catalogue, combination rules: an error on the path within 120 s before is the cause.
 _CAUSE_WINDOW_S = 120.0
@@ -30,7 +38,7 @@ _CAUSE_WINDOW_S = 120.0
 _SLACK_S = 2.0
 # Corrected errors that began up to an hour before are worth telling, not the cause.
 _PRECURSOR_WINDOW_S = 3600.0
-# Source: XID catalogue, combination rules: several GPUs within the same second; the driver works through them.
+# Source: XID catalogue, combination rules: several GPUs in one second; the driver works through them.
 _TOGETHER_S = 5.0
 _THEN = ("reboot_node", "cold_power_cycle_if_reboot_fails", "inspect_hardware", "rma_if_it_follows_the_card")
 
@@ -43,7 +51,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             lost.setdefault(event.device, []).append(event)
         _spread_unnamed(lost)
         while lost:
-            first = min(lost, key=lambda device: evidence.events.index(lost[device][0]))
+            first = min(lost, key=lambda device: evidence.position(lost[device][0]))
             group = [
                 device
                 for device in lost
@@ -71,7 +79,7 @@ def _spread_unnamed(lost: dict[str, list[Event]]) -> None:
 
 
 def _finding(evidence: Evidence, host: str, devices: list[str], losses: list[Event]) -> Finding:
-    losses.sort(key=evidence.events.index)
+    losses.sort(key=evidence.position)
     loss = losses[0]
     causes = [
         event for event in evidence.open(*_LINK, host=host) if _may_cause(evidence, event, loss, devices)
@@ -87,16 +95,35 @@ def _finding(evidence: Evidence, host: str, devices: list[str], losses: list[Eve
         event
         for device in devices
         for event in evidence.open("xid.", "gpu.", "gsp.", "smi.err_cell", host=host, device=device)
-        if event not in losses and follows(evidence, loss, event) and event.kind != "gpu.identity"
+        if event not in losses
+        and event.kind != "gpu.identity"
+        # A lost GPU stays lost until the reboot, so its failures do not end with a window.
+        and follows(evidence, loss, event, float("inf") if event.kind.startswith("gpu.") else WINDOW_S)
+        # An Xid after a reboot is of a GPU that came back: a fault of its own.
+        and (not event.kind.startswith("xid.") or same_boot(loss, event))
+    ]
+    # The kernel's own attempts at the link go on for a while; they tell nothing new.
+    after += [
+        event
+        for event in evidence.open("aer.", "dpc.", "pciehp.", host=host)
+        if evidence.clock.within(loss, event, _CAUSE_WINDOW_S) and _related(evidence, host, event, devices)
+    ]
+    after += [
+        event
+        for event in evidence.open("aer.recovery_failed", "aer.recovered", "dpc.recovered", host=host)
+        if _near(evidence, event, loss) and _related(evidence, host, event, devices)
     ]
     after += evidence.open("gpu.probe_failed", "gpu.boot_failed", host=host)
-    late = [event for event in evidence.open("xid.119", "xid.120", "xid.62", host=host)
-            if event.device in devices and _near(evidence, event, loss)]  # fmt: skip
+    late = [
+        event
+        for event in evidence.open("xid.119", "xid.120", "xid.62", host=host)
+        if event.device in devices and _near(evidence, event, loss)
+    ]
     after += symptoms(evidence, host, loss, (79,), gpu_dead=True)
     near = [event for event in corrected if _near(evidence, event, loss)]
-    root = min((*causes, *power, *near), key=evidence.events.index, default=loss)
+    root = min((*causes, *power, *near), key=evidence.position, default=loss)
     if causes:
-        root = min(causes, key=evidence.events.index)
+        root = _telling(evidence, causes)
     device = devices[0] if len(devices) == 1 else ""
     shared = evidence.topology(host).shared(devices) if len(devices) > 1 else ""
     layer: Layer = "hardware" if root in power else "firmware_pcie"
@@ -106,7 +133,7 @@ def _finding(evidence: Evidence, host: str, devices: list[str], losses: list[Eve
         severity="critical",
         device=device,
         summary=_summary(devices, losses, root, shared),
-        why=_why(evidence, devices, losses, root, corrected, shared),
+        why=_why(evidence, devices, losses, root=root, corrected=corrected, shared=shared),
         events=tuple({id(e): e for e in (*corrected, *causes, *power, *late, *losses, *after)}.values()),
         action="drain",
         then=("check_upstream_device", *then) if len(devices) > 1 else then,
@@ -114,6 +141,19 @@ def _finding(evidence: Evidence, host: str, devices: list[str], losses: list[Eve
         root_device=shared or root.device or device,
         count=_count(evidence, devices, losses),
     )
+
+
+def _telling(evidence: Evidence, causes: list[Event]) -> Event:
+    """The first cause; of a port that contains, reports and unplugs in one moment, the error's own type."""
+    first = min(causes, key=evidence.position)
+    named = (
+        event
+        for event in causes
+        if event.kind.startswith(("aer.fatal", "aer.nonfatal"))
+        and event.device == first.device
+        and abs(evidence.clock.seconds(first, event) or 0.0) <= _SLACK_S
+    )
+    return next(named, first)
 
 
 def _may_cause(evidence: Evidence, event: Event, loss: Event, devices: list[str]) -> bool:
@@ -136,7 +176,7 @@ def _related(evidence: Evidence, host: str, event: Event, devices: list[str]) ->
         return True
     if any(answer is None for answer in known):
         # Nothing is known of the tree: a port may be above the GPU, another endpoint is not.
-        return _is_port(event) and event.device[:4] in {device[:4] for device in devices if device}
+        return _is_port(event) and domain(event.device) in map(domain, filter(None, devices))
     return False
 
 
@@ -171,16 +211,20 @@ def _summary(devices: list[str], losses: list[Event], root: Event, shared: str) 
             return f"{device} gives no handle to NVML: it no longer answers"
         return f"{device} fell off the bus{xid}"
     if root.kind.startswith(("sel.", "smi.")):
-        return f"{device} fell off the bus{xid} right after a power or cooling event ({root.kind})"
+        return f"{device} fell off the bus{xid} right after a power or cooling event ({called(root)})"
     if root.kind.startswith("aer.corrected"):
         return f"link of {device} made corrected errors and then {device} fell off the bus{xid}"
-    return f"link of {device} died at {root.device or 'a port'}; {'Xid 79' if xid else 'the loss'} is the consequence"
+    return (
+        f"link of {device} died at {root.device or 'a port'}; {'Xid 79' if xid else 'the loss'} "
+        "is the consequence"
+    )
 
 
 def _why(
     evidence: Evidence,
     devices: list[str],
     losses: list[Event],
+    *,
     root: Event,
     corrected: list[Event],
     shared: str,
@@ -189,7 +233,8 @@ def _why(
     parts = []
     if len(devices) > 1:
         parts.append(
-            f"{plural(len(devices), 'GPU')} went within {_TOGETHER_S:g} s of each other. Several cards do not break "
+            f"{plural(len(devices), 'GPU')} went within {_TOGETHER_S:g} s of each other. Several "
+            "cards do not break "
             "at one moment; a PCIe switch, root port, baseboard or power supply above them does."
         )
         if shared:
@@ -202,12 +247,14 @@ def _why(
             else "just before"
         )
         parts.append(
-            f"{root.kind} at {root.device or 'the host'} came {when} the loss, within the {_CAUSE_WINDOW_S:g} s in "
+            f"{called(root)} at {root.device or 'the host'} came {when} the loss, within the "
+            f"{_CAUSE_WINDOW_S:g} s in "
             "which an error on the path is its cause."
         )
     else:
         parts.append(
-            f"No error of its link, of power or of cooling is on record in the {_CAUSE_WINDOW_S:g} s before the loss."
+            f"No error of its link, of power or of cooling is on record in the {_CAUSE_WINDOW_S:g} "
+            "s before the loss."
         )
     first = corrected[0] if corrected else None
     if first and first is not root and (apart := evidence.clock.seconds(first, loss)) is not None:

@@ -27,9 +27,11 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 layer="driver",
                 severity="error",
                 device=missing[0] if len(missing) == 1 else "",
-                summary=f"nvidia-smi does not know {plural(len(missing), 'GPU')} that the bus has: {listed(missing)}",
+                summary=f"nvidia-smi does not know {plural(len(missing), 'GPU')} that the bus has: "
+                f"{listed(missing)}",
                 why=(
-                    f"The bus lists {plural(len(on_bus), 'GPU')}, nvidia-smi {plural(len(known), 'GPU')}. A GPU can vanish "
+                    f"The bus lists {plural(len(on_bus), 'GPU')}, nvidia-smi "
+                    f"{plural(len(known), 'GPU')}. A GPU can vanish "
                     "without a message; no Xid proves nothing."
                 ),
                 events=tuple(on_bus[device] for device in missing),

@@ -9,14 +9,27 @@ from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
 from nodeprep.diagnose.rules._recovery import asked
 from nodeprep.diagnose.rules._symptoms import follows, symptoms
-from nodeprep.diagnose.rules._words import of, processes, times
+from nodeprep.diagnose.rules._words import called, of, processes, times
 from nodeprep.model.diagnosis import Action, Layer
 
 # Source: XID catalogue, combination rules and note of Xid 119: an AER error or Xid 62 before it is the cause.
 _CAUSE_WINDOW_S = 120.0
 _CAUSES = ("aer.fatal.", "aer.nonfatal.", "dpc.containment", "pciehp.link_down", "xid.62")
-_FOLLOW = ("xid.43", "xid.45", "xid.109", "xid.154", "xid.8", "xid.38", "xid.13", "xid.31", "gpu.init_failed",
-           "gpu.init_failed_noted", "gpu.reset_required", "nvml.hang", "smi.err_cell")  # fmt: skip
+_FOLLOW = (
+    "xid.43",
+    "xid.45",
+    "xid.109",
+    "xid.154",
+    "xid.8",
+    "xid.38",
+    "xid.13",
+    "xid.31",
+    "gpu.init_failed",
+    "gpu.init_failed_noted",
+    "gpu.reset_required",
+    "nvml.hang",
+    "smi.err_cell",
+)
 # Source: XID catalogue, note of Xid 119: known driver faults of the 525 branch before this version.
 _FIXED_IN = (525, 105, 17)
 
@@ -53,8 +66,12 @@ def _finding(evidence: Evidence, host: str, device: str, faults: list[Event]) ->
     after += symptoms(evidence, host, first, (119, 120), gpu_dead=True)
     dead = [event for event in after if event.kind == "gpu.init_failed"]
     action: Action = entry.action if entry and entry.code else "reset_gpu"
-    then: tuple[str, ...] = (*(entry.then if entry else ()), "stop_polling_the_gpu", "reboot_node_if_reset_fails",
-                             "cold_power_cycle_if_reboot_fails")  # fmt: skip
+    then: tuple[str, ...] = (
+        *(entry.then if entry else ()),
+        "stop_polling_the_gpu",
+        "reboot_node_if_reset_fails",
+        "cold_power_cycle_if_reboot_fails",
+    )
     if dead and _rebooted(first, dead[0]):
         action, then = "cold_power_cycle", ("drain", "inspect_hardware", "rma_if_it_returns")
     version = evidence.driver_version(host)
@@ -84,7 +101,7 @@ def _rebooted(first: Event, later: Event) -> bool:
 
 
 def _is_old(version: str) -> bool:
-    parts = tuple(int(part) for part in version.split(".") if part.isdigit())
+    parts = tuple(int(part) for part in version.split(".") if part.isdecimal())
     return parts[:1] == _FIXED_IN[:1] and parts < _FIXED_IN
 
 
@@ -94,7 +111,7 @@ def _why(faults: list[Event], root: Event, version: str, dead: list[Event], asks
     count = sum(event.count for event in faults)
     parts = [f"The driver waited {times(count)} in vain for an answer of the GPU's firmware processor.{who}"]
     if root is not faults[0]:
-        parts.append(f"{root.kind} came first, within {_CAUSE_WINDOW_S:g} s, and is the cause.")
+        parts.append(f"{called(root)} came first, within {_CAUSE_WINDOW_S:g} s, and is the cause.")
     if _is_old(version):
         parts.append(
             f"Driver {version} is known for this; it was mended with {'.'.join(map(str, _FIXED_IN))}."

@@ -54,7 +54,8 @@ def _memory(evidence: Evidence, host: str) -> Iterator[Finding]:
         severity="critical",
         summary=f"host memory error that could not be corrected{f' at {listed(places)}' if places else ''}",
         why=(
-            f"The memory controller or firmware reported it {times(total(events))}. It is memory of the host, not of a "
+            f"The memory controller or firmware reported it {times(total(events))}. It is memory of "
+            "the host, not of a "
             "GPU; what crashed after it is not the GPU's fault."
         ),
         events=tuple({id(e): e for e in (*events, *noted)}.values()),

@@ -12,7 +12,7 @@ _OF_THE_DRIVER = ("nvidia", "nv_", "nvsm", "dcgm", "python", "nvc:", "irq/")
 
 
 def explain(evidence: Evidence) -> Iterator[Finding]:
-    """One finding a host for tasks of GPUs, one for calls to NVML that do not return, one for all other tasks."""
+    """One finding a host for tasks of the driver and calls to NVML, one for all other tasks."""
     for host in evidence.hosts:
         tasks = evidence.open("host.task_hung", "host.soft_lockup", host=host)
         driver = [event for event in tasks if str(event.data["process"]).startswith(_OF_THE_DRIVER)]
@@ -29,7 +29,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 device=devices.pop() if len(devices) == 1 else "",
                 summary=f"{listed(list(names)[:4])} hangs in the driver",
                 why=(
-                    f"Told {times(total([*driver, *hangs]))}. A GPU or its firmware does not answer the driver, and no Xid "
+                    f"Told {times(total([*driver, *hangs]))}. A GPU or its firmware does not answer "
+                    "the driver, and no Xid "
                     "says so yet."
                 ),
                 events=(*driver, *hangs),

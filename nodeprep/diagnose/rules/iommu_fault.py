@@ -22,7 +22,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             device=device,
             summary=f"the IOMMU refused accesses of {device}" + (", a GPU" if gpu else ""),
             why=(
-                f"Refused {times(total(events))}. With translation on, transfers between devices and driver must be mapped; "
+                f"Refused {times(total(events))}. With translation on, transfers between devices "
+                "and driver must be mapped; "
                 "peer copies that are not fail or hang."
             ),
             events=(*events, *(symptoms(evidence, host, events[0], (31,)) if gpu else ())),

@@ -30,7 +30,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                     device=device,
                     summary=f"link of {device} has {lanes} of {could} lanes",
                     why=(
-                        "A GPU saves power by a lower speed, not by fewer lanes: lanes are missing in slot, riser or cable, or "
+                        "A GPU saves power by a lower speed, not by fewer lanes: lanes are missing "
+                        "in slot, riser or cable, or "
                         "the slot is built so."
                     ),
                     events=tuple(narrow),
@@ -88,7 +89,8 @@ def _slow_link(evidence: Evidence, host: str, device: str, events: list[Event]) 
         why=(
             "Under load the link should have gone up."
             if busy
-            else "An idle GPU lets its link fall to save power, and the width is full. Only a link that stays there under load is "
+            else "An idle GPU lets its link fall to save power, and the width is full. Only a link "
+            "that stays there under load is "
             "a fault."
         ),
         events=(*events, *(state for state in states if state not in events)),

@@ -18,7 +18,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 layer="config",
                 severity="warning",
                 summary="NCCL could not get shared memory",
-                why="The container's /dev/shm is too small, or not shared: its limit is 64 MiB unless it is set.",
+                why="The container's /dev/shm is too small, or not shared: its limit is 64 MiB "
+                "unless it is set.",
                 events=(*shm, *evidence.open("nccl.", host=host)),
                 action="fix_config",
                 then=("check_host_memory_and_container_limits",),
@@ -31,7 +32,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 layer="host",
                 severity="warning",
                 summary="NCCL lost a peer over the network",
-                why=f"The network layer of NCCL reported it {times(total(network))}; adapter, cable, switch or the peer's node.",
+                why=f"The network layer of NCCL reported it {times(total(network))}; adapter, "
+                "cable, switch or the peer's node.",
                 events=tuple(others),
                 action="run_diagnostics",
                 then=("check_other_rank", "read_kernel_log"),
@@ -43,12 +45,13 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 severity="warning",
                 summary="a rank or worker did not answer in time",
                 why=(
-                    f"Told {times(total(others))}. Whoever waits is not the one that failed, and nothing of this node's log "
+                    f"Told {times(total(others))}. Whoever waits is not the one that failed, and "
+                    "nothing of this node's log "
                     "names a fault: look at the other ranks first."
                 ),
                 events=tuple(others),
                 action="observe",
-                then=("check_other_rank", "read_kernel_log"),
+                then=("check_other_rank", "read_kernel_log", "check_acs_and_iommu"),
             )
 
 

@@ -48,7 +48,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         elif not of_host and any(event.kind != "cuda.contained" for event in unnamed):
             groups[host, ""] = unnamed
     for (host, device), events in groups.items():
-        yield _finding(evidence, host, device, sorted(events, key=evidence.events.index))
+        yield _finding(evidence, host, device, sorted(events, key=evidence.position))
 
 
 def _finding(evidence: Evidence, host: str, device: str, faults: list[Event]) -> Finding:
@@ -88,7 +88,7 @@ def _finding(evidence: Evidence, host: str, device: str, faults: list[Event]) ->
     )
 
 
-def _verdict(kinds: set[str], *, worn: str) -> tuple[Severity, Action, tuple[str, ...]]:
+def _verdict(kinds: set[str], *, worn: str) -> tuple[Severity, Action, tuple[str, ...]]:  # noqa: PLR0911  # a ladder
     if worn:
         return "critical", "drain", ("rma_memory_wears_out", "check_remapped_rows", "run_diagnostics")
     if "smi.remap_failure" in kinds or "smi.sram_threshold" in kinds:
@@ -96,8 +96,15 @@ def _verdict(kinds: set[str], *, worn: str) -> tuple[Severity, Action, tuple[str
     if "xid.64" in kinds:
         return "critical", "drain", ("reset_gpu", "check_remapped_rows", "rma_if_remap_failed")
     if kinds & {"xid.95", "xid.140"}:
-        return "critical", "reset_gpu", ("check_remapped_rows", "reboot_node_if_reset_fails",
-                                         "rma_if_error_threshold_exceeded")  # fmt: skip
+        return (
+            "critical",
+            "reset_gpu",
+            (
+                "check_remapped_rows",
+                "reboot_node_if_reset_fails",
+                "rma_if_error_threshold_exceeded",
+            ),
+        )
     if "xid.94" in kinds:
         return (
             "error",
@@ -158,7 +165,7 @@ def _worn(evidence: Evidence, faults: Sequence[Event], state: Sequence[Event]) -
     return ""
 
 
-def _summary(device: str, faults: list[Event], worn: str) -> str:
+def _summary(device: str, faults: list[Event], worn: str) -> str:  # noqa: PLR0911  # a ladder
     kinds = {event.kind for event in faults}
     if worn:
         return f"memory of {of(device)} wears out: {worn}"
@@ -167,9 +174,15 @@ def _summary(device: str, faults: list[Event], worn: str) -> str:
     if "xid.64" in kinds:
         return f"{of(device)} could not record a bad memory row for repair (Xid 64)"
     if kinds & {"xid.95", "xid.140"}:
-        return f"uncorrectable memory error on {of(device)} that may hit every program (Xid {listed(codes(faults))})"
+        return (
+            f"uncorrectable memory error on {of(device)} that may hit every program (Xid "
+            f"{listed(codes(faults))})"
+        )
     if "xid.94" in kinds:
-        return f"uncorrectable memory error on {of(device)}, contained in one program (Xid {listed(codes(faults))})"
+        return (
+            f"uncorrectable memory error on {of(device)}, contained in one program (Xid "
+            f"{listed(codes(faults))})"
+        )
     if kinds & _UNCORRECTED:
         return f"uncorrectable memory error on {of(device)} (Xid {listed(codes(faults))})"
     if kinds == {"xid.63"}:
@@ -199,7 +212,8 @@ def _why(faults: list[Event], kinds: set[str], worn: str, asks: str) -> str:
         )
     if kinds <= set(_UNNAMED):
         parts.append(
-            "CUDA raises this for memory errors alone, so the GPU is meant and not the program. Which Xid, which row and "
+            "CUDA raises this for memory errors alone, so the GPU is meant and not the program. "
+            "Which Xid, which row and "
             "which recovery go with it is in the kernel log, which is not here."
         )
     if asks:

@@ -32,7 +32,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             layer="hardware",
             severity="error" if grave else "warning",
             device=device,
-            summary=f"{device} corrects memory errors by the {'million' if rise >= _STANDING else 'thousand'}",
+            summary=f"{device} corrects memory errors by the "
+            f"{'million' if rise >= _STANDING else 'thousand'}",
             why=_why(counts, rise, apart, hangs),
             events=(*events, *hangs),
             action="run_diagnostics",

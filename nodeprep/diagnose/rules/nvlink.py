@@ -39,7 +39,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         events += [event for event in evidence.open("sxid.", host=host) if _switch_fault(event)]
         if not any(event.kind != "xid.137" for event in events):
             continue
-        events.sort(key=evidence.events.index)
+        events.sort(key=evidence.position)
         for group in _together(evidence, events):
             yield _finding(evidence, host, group)
 
@@ -77,6 +77,15 @@ def _judge(evidence: Evidence, host: str, event: Event) -> _Judged:
             int(event.data.get("error_status", 0)),
             evidence.driver_version(host),
         )
+    elif "unit" in event.data:
+        # The words were cut off: the unit and the driver's own word still tell.
+        rules = tuple(
+            rule
+            for rule in catalog.nvlink5_rules()
+            if rule.xid == code
+            and event.data["unit"] in rule.unit.split("/")
+            and (rule.fatal != "no") is bool(event.data["said_fatal"])
+        )
     if not rules:
         return _Judged(event, 2 if event.data.get("said_fatal") else 1 if code != 147 else 0)
     rule = max(rules, key=lambda rule: (rule.immediate == "reset_gpu", rule.immediate != "ignore"))
@@ -110,7 +119,7 @@ def _finding(evidence: Evidence, host: str, events: list[Event]) -> Finding:
         severity=severity,
         device=device,
         summary=_summary(root, devices, everyone, worst),
-        why=_why(judged, root, devices, everyone, repeats, asks),
+        why=_why(judged, root, devices, everyone, repeats=repeats, asks=asks),
         events=tuple({id(e): e for e in (*events, *after)}.values()),
         action=action,
         then=then,
@@ -137,8 +146,14 @@ def _consequences(
             actions.append((entry.code, recovery[-1]))
         after += [
             event
-            for event in evidence.open("xid.137", "xid.31", "xid.119", "xid.109", host=host, device=device)
+            for event in evidence.open("xid.137", "xid.31", host=host, device=device)
             if follows(evidence, first, event, _TOGETHER_S)
+        ]
+        # Firmware that waits for a dead link answers nobody; each call then takes its whole timeout.
+        after += [
+            event
+            for event in evidence.open("xid.119", "xid.109", "gsp.", host=host, device=device)
+            if follows(evidence, first, event)
         ]
     after += symptoms(evidence, host, first, named | {74})
     after += evidence.open("cuda.nvlink_uncorrectable", host=host)
@@ -194,7 +209,10 @@ def _summary(root: _Judged, devices: tuple[str, ...], everyone: tuple[str, ...],
     if root.event.kind.startswith("sxid."):
         return f"NVSwitch {root.event.device} failed a link ({name}); GPUs behind it only noticed"
     if worst == 2 and len(devices) > 1:
-        return f"NVLink of {plural(len(devices), 'GPU')} failed at once: the fabric between them is at fault ({name})"
+        return (
+            f"NVLink of {plural(len(devices), 'GPU')} failed at once: the fabric between them is "
+            f"at fault ({name})"
+        )
     if worst == 2:
         link = f" on link {root.event.data['link']}" if "link" in root.event.data else ""
         others = f"; {plural(len(everyone) - 1, 'peer')} noticed" if len(everyone) > 1 else ""
@@ -207,6 +225,7 @@ def _why(
     root: _Judged,
     devices: tuple[str, ...],
     everyone: tuple[str, ...],
+    *,
     repeats: int,
     asks: int,
 ) -> str:
@@ -219,12 +238,14 @@ def _why(
         )
     if root.event.kind.startswith("sxid."):
         parts.append(
-            "The switch reported the fault of its port itself, so switch, cable and board come before the GPU."
+            "The switch reported the fault of its port itself, so switch, cable and board come "
+            "before the GPU."
         )
     light = [each for each in judged if each.weight < root.weight]
     if light and root.weight:
         parts.append(
-            f"{plural(len(light), 'other notice')} of {plural(len(everyone), 'GPU')} weigh less and follow from it."
+            f"{plural(len(light), 'other notice')} of {plural(len(everyone), 'GPU')} weigh less and "
+            "follow from it."
         )
     if len(devices) > 1:
         parts.append("Several GPUs at one moment point at what connects them.")
@@ -232,7 +253,7 @@ def _why(
         parts.append(f"It happened {times(repeats)} in this log.")
     if asks:
         parts.append(f"The driver's last word on recovery: {catalog.recovery(asks).meaning}.")
-    return " ".join(parts) or catalog.xid(int(root.event.data["code"])).meaning
+    return " ".join(parts) or catalog.xid(int(root.event.data["code"])).advice
 
 
 RULE = Rule(id="nvlink", rank=18, explain=explain)

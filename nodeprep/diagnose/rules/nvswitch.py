@@ -24,7 +24,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 severity=entry.severity if entry else "warning",
                 device=device,
                 summary=f"NVSwitch {device}: SXid {code}: {meaning}",
-                why=f"Printed {times(total(same))}; the driver calls it {said}. No GPU lost a link over it in this log.",
+                why=f"Printed {times(total(same))}; the driver calls it {said}. No GPU lost a link "
+                "over it in this log.",
                 events=tuple(same),
                 action=entry.action if entry else "observe",
                 then=entry.then if entry else ("check_fabric_state_completed", "report_to_vendor"),

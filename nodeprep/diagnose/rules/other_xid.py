@@ -27,7 +27,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             if catalog.xid(event.data["code"]).role not in ("consequence", "recovery")
         ]
         while left:
-            root = max(left, key=lambda event: (_grave(event), -evidence.events.index(event)))
+            root = max(left, key=lambda event: (_grave(event), -evidence.position(event)))
             same = [event for event in left if event is root or _belongs(evidence, root, event)]
             left = [event for event in left if event not in same]
             yield _finding(evidence, host, device, root, same)
@@ -83,7 +83,8 @@ def _why(entry: XidEntry, root: Event, events: list[Event], asks: str) -> str:
     parts = [f"Printed {times(total(same))}."]
     if entry.role == "unknown":
         parts.append(
-            f"No published list gives Xid {entry.code} a meaning, so none is given here. The driver's own words: "
+            f"No published list gives Xid {entry.code} a meaning, so none is given here. The "
+            "driver's own words: "
             f"{root.data.get('text') or 'none'}."
         )
     others = sorted({event.data["code"] for event in events} - {entry.code})

@@ -23,7 +23,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 severity="info",
                 summary="a program ran out of GPU memory",
                 why=(
-                    f"An allocation failed {times(total(gpu))}.{asked} That raises no Xid, and asks nothing of the node; "
+                    f"An allocation failed {times(total(gpu))}.{asked} That raises no Xid, and asks "
+                    "nothing of the node; "
                     "the program must ask for less."
                 ),
                 events=(*gpu, *evidence.open("nccl.", host=host)),

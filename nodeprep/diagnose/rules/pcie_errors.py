@@ -8,11 +8,23 @@ from nodeprep.diagnose import catalog
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
-from nodeprep.diagnose.rules._words import duration, listed, plural, times, total
+from nodeprep.diagnose.rules._words import called, duration, listed, plural, times, total
 from nodeprep.model.diagnosis import Action, Layer, Severity
 
-_LINK = ("dpc.containment", "dpc.recovered", "pciehp.link_down", "pciehp.card_not_present", "aer.recovery_failed",
-         "aer.recovered", "pciehp.link_flap_ignored", "aer.suppressed")  # fmt: skip
+_LINK = (
+    "dpc.containment",
+    "dpc.recovered",
+    "pciehp.link_down",
+    "pciehp.card_not_present",
+    "aer.recovery_failed",
+    "aer.recovered",
+    "pciehp.link_flap_ignored",
+    "aer.suppressed",
+)
+_RECOVERIES = ("aer.recovery_failed", "aer.recovered", "dpc.recovered")
+_OF_ITS_OWN = ("dpc.containment", "pciehp.link_down", "pciehp.card_not_present", "aer.recovery_failed")
+# Recovery resets the link, and waits a second or two for the devices below it.
+_RECOVERY_WINDOW_S = 5.0
 # Source: the monitor's default, more than 100 corrected errors within 5 min mean a degraded link.
 _MANY = 100
 _MANY_WINDOW_S = 300.0
@@ -33,32 +45,42 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     for host in evidence.hosts:
         grave = evidence.open("aer.fatal.", "aer.nonfatal.", "aer.firmware_first.", host=host)
         links = evidence.open(*_LINK, host=host)
-        devices = dict.fromkeys(
-            event.device
-            for event in (*grave, *links)
-            if event.kind not in ("aer.suppressed", "aer.recovered", "dpc.recovered")
-        )
-        for device in devices:
+        owners = {id(event): _owner(evidence, event, [*grave, *links]) for event in links}
+        for device in dict.fromkeys([*(event.device for event in grave), *owners.values()]):
             mine = [event for event in grave if event.device == device]
-            beside = [event for event in links if event.device == device]
-            if not mine and not any(event.kind in _LINK[:1] + _LINK[2:5] for event in beside):
+            beside = [event for event in links if owners[id(event)] == device]
+            if not mine and not any(event.kind in _OF_ITS_OWN for event in beside):
                 continue
             corrected = evidence.open("aer.corrected.", host=host, device=device)
-            yield _uncorrected(evidence, host, device, mine, beside, corrected)
+            yield _uncorrected(evidence, host, device, errors=mine, links=beside, corrected=corrected)
         for _, device, events in evidence.by_device(evidence.open("aer.corrected.", host=host)):
             suppressed = evidence.open("aer.suppressed", host=host)
             yield _corrected(evidence, device, events, suppressed)
+
+
+def _owner(evidence: Evidence, event: Event, others: list[Event]) -> str:
+    """The device whose error an attempt at recovery belongs to: ports and endpoints tell of one."""
+    if event.kind in _RECOVERIES:
+        near = (
+            other
+            for other in others
+            if other.kind not in _RECOVERIES
+            and abs(evidence.clock.seconds(other, event) or 0.0) <= _RECOVERY_WINDOW_S
+        )
+        return next((other.device for other in near), event.device)
+    return event.device
 
 
 def _uncorrected(
     evidence: Evidence,
     host: str,
     device: str,
+    *,
     errors: list[Event],
     links: list[Event],
     corrected: list[Event],
 ) -> Finding:
-    every = sorted((*errors, *links, *corrected), key=evidence.events.index)
+    every = sorted((*errors, *links, *corrected), key=evidence.position)
     reading = _reading(errors)
     recovered = any(
         event.kind in ("aer.recovered", "dpc.recovered")
@@ -74,7 +96,7 @@ def _uncorrected(
     then: tuple[str, ...] = ("read_sel", "inspect_hardware", "replace_cable_or_riser")
     if reading == "config" and not fatal:
         layer, severity, action, then = "config", "warning", "fix_config", ("check_acs_and_iommu",)
-    kinds = listed(dict.fromkeys(_name(event) for event in (*errors, *links)))
+    kinds = listed(dict.fromkeys(called(event) for event in (*errors, *links)))
     return Finding(
         layer=layer,
         severity=severity,
@@ -116,7 +138,7 @@ def _corrected(evidence: Evidence, device: str, events: list[Event], suppressed:
         severity, action, then = "warning", "observe", ("check_acs_and_iommu", "read_aer_counters")
     span = evidence.clock.seconds(events[0], events[-1]) if len(events) > 1 else None
     over = f" within {duration(span)}" if span else ""
-    kinds = listed(dict.fromkeys(_name(event) for event in events))
+    kinds = listed(dict.fromkeys(called(event) for event in events))
     rate = (
         f" {densest} of them came within {_MANY_WINDOW_S / 60:g} min, and {_MANY} make a degraded link."
         if densest >= _MANY
@@ -147,11 +169,6 @@ def _corrected(evidence: Evidence, device: str, events: list[Event], suppressed:
 def _reading(events: Sequence[Event]) -> str:
     entries = (catalog.aer(event.kind.rsplit(".", 1)[-1]) for event in events)
     return next((entry.reading for entry in entries if entry), "")
-
-
-def _name(event: Event) -> str:
-    entry = catalog.aer(event.kind.rsplit(".", 1)[-1])
-    return entry.names[-1] if entry else event.kind
 
 
 def _densest(evidence: Evidence, events: Sequence[Event]) -> int:

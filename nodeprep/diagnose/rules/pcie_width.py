@@ -38,13 +38,16 @@ def _limited(limiter: str, speed: float, lanes: int, events: list[Event], gpus: 
         severity="warning" if narrow and lanes <= int(first.data["could_lanes"]) // 2 and own else "info",
         device=devices[0] if len(devices) == 1 else "",
         summary=(
-            f"{listed(devices)} could have {first.data['could_gbit_s']:g} Gb/s and has {first.data['have_gbit_s']:g}: "
+            f"{listed(devices)} could have {first.data['could_gbit_s']:g} Gb/s and has "
+            f"{first.data['have_gbit_s']:g}: "
             f"the link at {limiter} is {speed:g} GT/s x{lanes}"
         ),
         why=(
             f"The kernel names the narrow place at enumeration, once: {limiter}, "
             + ("the device's own link" if own else "a port above it, not the device itself")
-            + f". {plural(len(devices), 'device')} below it say so. If all siblings do, it is the platform's design."
+            + f". So it is for {plural(len(devices), 'device')} below it; if all siblings are like "
+            "that, it is "
+            "the platform's design."
         ),
         events=tuple(events),
         action="observe",
@@ -64,7 +67,8 @@ def _retrained(device: str, events: list[Event]) -> Finding:
         summary=f"the kernel trained the link below {device} anew at 2.5 GT/s"
         + (" and gave the speed back" if mended else ""),
         why=(
-            "The link did not come up as it should, and the kernel's work-around for broken devices limits its speed. "
+            "The link did not come up as it should, and the kernel's work-around for broken devices "
+            "limits its speed. "
             + (
                 "The limit was taken off again."
                 if mended

@@ -42,7 +42,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 + (", the card's default." if default else ".")
                 + " The limit lives in the driver's state"
                 + (
-                    "; with persistence mode disabled the driver lets go of an idle GPU, and the default comes back "
+                    "; with persistence mode disabled the driver lets go of an idle GPU, and the "
+                    "default comes back "
                     "without any reboot."
                     if is_off
                     else ", which a reboot or a reload of the driver resets."

@@ -35,7 +35,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             device=device,
             summary=f"{of(device)}: {action.meaning} (recovery action {action.code:#x})",
             why=(
-                f"Xid 154 is no fault of its own: it says what the GPU needs. The number {action.code:#x} counts, whatever "
+                "Xid 154 is no fault of its own: it says what the GPU needs. The number "
+                f"{action.code:#x} counts, whatever "
                 "the words beside it. The fault before it is not in this log."
                 if action.code
                 else "The driver took its demand back: the GPU has recovered."

@@ -17,16 +17,24 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             continue
         devices = {event.device for event in events if event.device}
         device = devices.pop() if len(devices) == 1 else ""
-        failed = evidence.open("cuda.devices_unavailable", "cuda.not_initialized", "cuda.unknown", "gsp.call_failed",
-                               "nccl.", host=host)  # fmt: skip
+        failed = evidence.open(
+            "cuda.devices_unavailable",
+            "cuda.not_initialized",
+            "cuda.unknown",
+            "gsp.call_failed",
+            "nccl.",
+            host=host,
+        )
         yield Finding(
             layer="driver",
             severity="error",
             device=device,
             summary=f"{of(device)} waits for a reset; programs fail until then",
             why=(
-                f"Driver or nvidia-smi said {times(total(events))} that a reset is due (NV_ERR_RESET_REQUIRED, 0x62): an earlier "
-                "fault has left a GPU that takes no work. Counters of today know nothing of it, so zeros prove nothing."
+                f"Driver or nvidia-smi said {times(total(events))} that a reset is due "
+                "(NV_ERR_RESET_REQUIRED, 0x62): an earlier "
+                "fault has left a GPU that takes no work. Counters of today know nothing of it, so "
+                "zeros prove nothing."
             ),
             events=(*events, *failed),
             action="reset_gpu",

@@ -92,6 +92,15 @@ def test_who_owns_aer_is_told_for_every_bridge():
     assert told[-1] == "firmware-first: unreadable: HEST: permission denied"
 
 
+def test_kernel_log_lines_are_diagnosed():
+    lost = event(3, "xid", "NVRM: Xid (PCI:0000:17:00): 79, GPU has fallen off the bus.", xid=79)
+    view = node("gpu01", 0, 1, results(1), events=(lost,))
+    (incident,) = _evidence.events(view).incidents
+    assert (incident.severity, incident.layer) == ("critical", "firmware_pcie")
+    assert incident.device.endswith("17:00.0")
+    assert incident.todo.startswith("take the node out of service")
+
+
 def test_kernel_log_lines_have_their_time_since_the_first_look():
     view = node("gpu01", 0, 1, results(1), events=(event(3, "xid", EVENT_XSS, xid=79),))
     (row,) = _evidence.events(view).rows
