@@ -54,9 +54,7 @@ def _rollback(
     bios.finish()
     through = [host for host, outcome in outcomes.items() if outcome.state == "done"]
     after = session.observe(through, label="after", phase="verify").facts if through else {}
-    return {
-        host: bios.on(_told(outcome, facts[host], after.get(host))) for host, outcome in outcomes.items()
-    }
+    return {host: bios.on(_told(outcome, facts[host], after.get(host))) for host, outcome in outcomes.items()}
 
 
 def _told(outcome: Outcome, before: NodeFacts, after: NodeFacts | None) -> Rollback:

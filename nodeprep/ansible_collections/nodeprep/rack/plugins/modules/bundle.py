@@ -9,8 +9,8 @@ module: bundle
 short_description: Pack the evidence of a node into one archive, bounded in time and size
 version_added: "0.1.0"
 description:
-  - Packs facts, the kernel log from a cursor on, the results of a probe, C(nvidia-smi -q), for a diagnosis also
-    the journal and C(lspci -vvv), and a report of C(nvidia-bug-report.sh) into a tar.gz on the node.
+  - Packs facts, the kernel log from a cursor on, the results of a probe, C(nvidia-smi -q), for a diagnosis
+    also the journal and C(lspci -vvv), and a report of C(nvidia-bug-report.sh) into a tar.gz on the node.
   - A part that is missing, too large or too slow is named in the archive's C(MANIFEST.json) with the reason.
     The module fails only when the archive itself cannot be written.
   - The kernel log is read and never cleared.
@@ -98,7 +98,6 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils import bounded
 from ..module_utils.node import boot, kernel_log, paths
 from ..module_utils.packing import Bundle, results
-
 
 # A moment of the ring buffer and of the journal differ by what either has lost, so both are packed.
 _LOG_PROGRAMS = (
