@@ -82,7 +82,8 @@ def make(name: str, device: Any) -> Plain:
 def attention(name: str, device: Any) -> Attend:
     """Scaled dot-product attention over (B, heads, T, d / heads)."""
     if name == "auto" or torch.device(device).type == "cpu":
-        return F.scaled_dot_product_attention
+        plain: Attend = F.scaled_dot_product_attention
+        return plain
     from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: PLC0415
 
     chosen = {
