@@ -26,6 +26,7 @@ class Flip:
         index: Element of the matrix in row-major order.
         iteration: Measured iteration before which it happens; the first ones, one for each batch size, are
             the references.
+        gpu: PCI address of the only GPU it happens on; "" is every GPU.
     """
 
     block: int
@@ -33,6 +34,11 @@ class Flip:
     tensor: str
     index: int
     iteration: int
+    gpu: str = ""
+
+    def on(self, address: str) -> bool:
+        """Whether it happens on the GPU at a PCI address."""
+        return self.gpu in ("", address)
 
 
 def tensor_size(workload: Workload, tensor: str) -> int:
@@ -48,23 +54,25 @@ def hanging_rank(text: str) -> Optional[int]:
 
 
 def parse(text: str, workload: Workload) -> Optional[Flip]:
-    """A flip from `flip:block=7,bit=0[,tensor=fc1][,index=N][,iteration=K]`; None for a hanging rank.
+    """A flip from `flip:block=7,bit=0[,tensor=fc1][,index=N][,iteration=K][,gpu=ADDRESS]`.
+
+    None for a hanging rank.
 
     Raises:
         UsageProblem: It is not of that form, or the workload has no such bit.
     """
     if hanging_rank(text) is not None:
         return None
-    match = re.match(r"^flip:(\w+=\w+(?:,\w+=\w+)*)$", text)
+    match = re.match(r"^flip:(\w+=[\w:.]+(?:,\w+=[\w:.]+)*)$", text)
     if not match:
         raise UsageProblem("cannot read the fault %r" % text, hint=_HINT)
     given: Dict[str, str] = {}
     for part in match.group(1).split(","):
         key, _, value = part.partition("=")
-        if key not in ("block", "bit", "tensor", "index", "iteration") or key in given:
+        if key not in ("block", "bit", "tensor", "index", "iteration", "gpu") or key in given:
             raise UsageProblem("%r: cannot read %r" % (text, part), hint=_HINT)
         given[key] = value
-    numbers = {key: _number(text, key, value) for key, value in given.items() if key != "tensor"}
+    numbers = {key: _number(text, key, value) for key, value in given.items() if key not in ("tensor", "gpu")}
     if "block" not in numbers or "bit" not in numbers:
         raise UsageProblem("%r: block and bit are needed" % text, hint=_HINT)
     return make(
@@ -74,6 +82,7 @@ def parse(text: str, workload: Workload) -> Optional[Flip]:
         tensor=given.get("tensor", "fc1"),
         index=numbers.get("index"),
         iteration=numbers.get("iteration"),
+        gpu=given.get("gpu", "").lower(),
     )
 
 
@@ -85,6 +94,7 @@ def make(
     tensor: str = "fc1",
     index: Optional[int] = None,
     iteration: Optional[int] = None,
+    gpu: str = "",
 ) -> Flip:
     """A flip that exists in this workload.
 
@@ -111,7 +121,7 @@ def make(
     for key, (value, low, high) in limits.items():
         if not low <= value <= high:
             raise UsageProblem("%s must be between %d and %d, is %d" % (key, low, high, value), hint=_HINT)
-    return Flip(block=block, bit=bit, tensor=tensor, index=index, iteration=iteration)
+    return Flip(block=block, bit=bit, tensor=tensor, index=index, iteration=iteration, gpu=gpu)
 
 
 def _number(text: str, key: str, value: str) -> int:

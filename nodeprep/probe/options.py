@@ -55,6 +55,10 @@ class Options:
         outputs = (work.depth + 1) * work.batch * work.tokens * work.width * DTYPE_BYTES[work.dtype]
         return work.memory_bytes + (outputs if self.engine == "tensorrt" else 0)
 
+    def flip_on(self, address: str) -> Optional[Flip]:
+        """The flip that a GPU is to see, None for none."""
+        return self.flip if self.flip and self.flip.on(address) else None
+
     @property
     def simulated(self) -> bool:
         """True for anything but the machine itself."""

@@ -135,6 +135,11 @@ class Run:
         chosen = gpus.select(census, options.gpus)
         if not options.gpus:
             self._problems.extend(census.problems)
+        if options.flip and not any(options.flip.on(gpu.address) for gpu in chosen):
+            raise ProbeError(
+                "--inject %s: no GPU of this run is at %s" % (options.inject, options.flip.gpu),
+                hint="its GPUs: %s" % ", ".join(gpu.address for gpu in chosen),
+            )
         need = options.memory_bytes
         for gpu in chosen:
             unread = gpus.check_free(gpu, options.share, need)
@@ -234,7 +239,7 @@ class Run:
             "everybody": [one.gpu.address for one in self._records] if options.backend == "torch" else [],
             "gpu": {"address": gpu.address, "uuid": gpu.uuid, "name": gpu.name},
             "assignment": assignment_document(
-                Assignment(options.workload, options.budget, self._started, options.flip)
+                Assignment(options.workload, options.budget, self._started, options.flip_on(gpu.address))
             ),
         }
         try:

@@ -13,7 +13,7 @@ from nodeprep.model.policy import Level, Policy
 from nodeprep.workflows.workloads import load_workload
 
 # The probe knows which values fit its workload; what is no fault at all needs no node to be told.
-_FAULT = re.compile(r"flip:[a-z]+=\w+(,[a-z]+=\w+)*")
+_FAULT = re.compile(r"flip:[a-z]+=[\w:.]+(,[a-z]+=[\w:.]+)*|hang:rank=\d+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

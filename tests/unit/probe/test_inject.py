@@ -23,6 +23,13 @@ def test_everything_can_be_said():
     assert flip == inject.Flip(block=0, bit=15, tensor="qkv", index=12287, iteration=9)
 
 
+def test_one_gpu_of_several_can_be_meant():
+    flip = inject.parse("flip:block=7,bit=0,gpu=0000:1B:00.0", TINY)
+    assert flip.on("0000:1b:00.0")
+    assert not flip.on("0000:1c:00.0")
+    assert inject.parse("flip:block=7,bit=0", TINY).on("0000:1c:00.0")
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [

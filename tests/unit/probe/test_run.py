@@ -151,6 +151,18 @@ def test_an_injected_flip_is_found_on_every_gpu_and_marked(tmp_path):
         assert gpu.digests.require("digests").mismatches[0].block == 2
 
 
+def test_a_flip_can_be_injected_on_one_gpu_which_alone_is_named(tmp_path):
+    root = make_root(tmp_path / "root")
+    asked = f"flip:block=2,bit=3,gpu={ADDRESSES[1]}"
+    assert run(root, tmp_path / "out", *SHORT, "--inject", asked).returncode == 0
+    good, bad = result(tmp_path / "out").gpus
+    assert good.digests.require("digests").mismatch_count == 0
+    assert bad.digests.require("digests").mismatches[0].block == 2
+    other = run(root, tmp_path / "other", *SHORT, "--inject", "flip:block=2,bit=3,gpu=0000:ff:00.0")
+    assert other.returncode == 4
+    assert "no GPU of this run is at 0000:ff:00.0" in other.stderr
+
+
 def test_each_batch_size_is_compared_with_its_own_reference(tmp_path):
     from nodeprep.node.workload_file import shipped
 
