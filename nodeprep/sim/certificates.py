@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import fcntl
 import hashlib
 import ipaddress
 import os
@@ -37,8 +38,14 @@ class Tls:
 def tls_in(folder: Path) -> Tls:
     """The certificates in a folder; made when there are none, with mode 0600 for the key."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not (folder / SERVER).exists():
-        write_certificates(folder)
+    # Several servers that start at once must not mix one's authority with another's certificate.
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if not (folder / SERVER).exists():
+            write_certificates(folder)
+    finally:
+        os.close(descriptor)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(folder / SERVER)
