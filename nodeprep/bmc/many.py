@@ -40,6 +40,10 @@ def for_all(
                 raise
             except NodeprepError as error:
                 answers[host] = error
+            except Exception as error:
+                # A bug that one BMC brings out must not break off the resets of the others.
+                words = f"{type(error).__name__}: {error}"
+                answers[host] = NodeprepError(words, hint="this is a bug in nodeprep; report it")
         return answers
     except BaseException:
         cancelled.set()

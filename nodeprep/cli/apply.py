@@ -54,7 +54,11 @@ def apply(
     budget.check()
     with _command.session(asked, "apply", out, live=yes) as session:
         # Faults of the BMC access are told before anything else takes time.
-        Outside.of(session.targets)
+        _, faults = Outside.of_sound(session.targets)
+        if len(faults) == len(session.targets):
+            Outside.of(session.targets)
+        for fault in faults.values():
+            out.error(fault.message, fault.hint)
         plans = run_plan(session)
         due = [plan for plan in plans.values() if plan.with_status("change")]
         for plan in due:

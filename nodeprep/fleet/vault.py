@@ -7,6 +7,7 @@ as it stands. What is opened goes through pipes: it is in no argument, file or l
 from __future__ import annotations
 
 import concurrent.futures
+import functools
 import os
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -50,6 +51,7 @@ def bmc_passwords(targets: Iterable[Target]) -> dict[str, str]:
     return found
 
 
+@functools.cache
 def _opened(sealed: str) -> str | UsageError:
     """What is in a vaulted value; an error instead of an exception, so that all are told together."""
     environment = {name: value for name, value in os.environ.items() if name not in WITHHELD}

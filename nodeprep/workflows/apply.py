@@ -72,8 +72,8 @@ def apply(
         plans: From `workflows.plan`, of this session.
         reboot: False leaves kernel arguments to be tried at the next boot, whoever causes it.
 
-    Raises:
-        PolicyError: Kernel arguments are due, and the inventory's BMC access does not hold together.
+    A host for which kernel arguments are due, and whose BMC access in the inventory does not hold together,
+    is failed before anything is written there.
     """
     with claim(session) as mine:
         return _apply(session, plans, budget, mine, reboot=reboot)
@@ -84,12 +84,13 @@ def _apply(
 ) -> Mapping[str, Application]:
     settings = {host: _settings(session, host, plan) for host, plan in plans.items()}
     due = [host for host in plans if settings[host]]
-    outside = Outside.of(session.pick([host for host in due if KERNEL_ARGS in settings[host]]))
+    outside, faults = Outside.of_sound(session.pick([host for host in due if KERNEL_ARGS in settings[host]]))
     done: dict[str, Application] = {
         host: _result(host, plan, "unchanged") for host, plan in plans.items() if not settings[host]
     }
     failed = len(session.hosts) - len(plans)
-    held = {host: mine.refusal(host) for host in due if mine.refusal(host)[0]}
+    held = {host: (fault.message, fault.hint) for host, fault in faults.items()}
+    held |= {host: mine.refusal(host) for host in due if mine.refusal(host)[0]}
     for host, (words, hint) in held.items():
         done[host] = _result(host, plans[host], "failed", error=words, hint=hint)
         session.record(host, "apply", "failed", error=words, hint=hint)
@@ -134,7 +135,12 @@ def _apply_batch(
     outcomes = dict(_write(session, settings))
     written = [host for host in settings if host not in outcomes or outcomes[host].state == "done"]
     edits = {host: settings[host][KERNEL_ARGS] for host in written if KERNEL_ARGS in settings[host]}
-    bios = BiosWork(session, {host: settings[host].get(BIOS, {}) for host in written}, reboot=reboot)
+    bios = BiosWork(
+        session,
+        {host: settings[host].get(BIOS, {}) for host in written},
+        reboot=reboot,
+        obstacle=mine.reset_obstacle,
+    )
     bios.stage(edits)
     edits = {host: edit for host, edit in edits.items() if not bios.failed(host)}
     trials = try_boot(session, edits, outside, mine, reboot=reboot)

@@ -29,6 +29,7 @@ from nodeprep.bmc.redfish.reset import GRACEFUL_S
 from nodeprep.bmc.target import BmcTarget
 from nodeprep.errors import DocumentError, Inconclusive, NodeprepError, UsageError
 from nodeprep.fleet import Ledger
+from nodeprep.fleet.disk import explained
 from nodeprep.model.bios import BiosApplication, BiosOutcome, BiosPlan, BiosValue
 from nodeprep.model.bios_restore import RestorePoint
 from nodeprep.model.codec import encode_pretty
@@ -211,7 +212,7 @@ class _Work:
         Args:
             point: The restore point that is being taken back; the run then makes none of its own.
         """
-        with self._store.locked():
+        with self._store.locked(), explained(self.folder):
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._point = point
             self._ledger = Ledger.create(

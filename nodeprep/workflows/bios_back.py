@@ -8,7 +8,7 @@ from dataclasses import replace
 from nodeprep.bmc.target import BmcTarget
 from nodeprep.model.outputs import Rollback
 from nodeprep.workflows.bios_facts import bios_target
-from nodeprep.workflows.bios_hosts import GOOD, BiosHost, BiosHosts, Bmc
+from nodeprep.workflows.bios_hosts import GOOD, BiosHost, BiosHosts, Bmc, Obstacle
 from nodeprep.workflows.bios_restore import RestoreStore, has_restore_points
 from nodeprep.workflows.session import Session
 
@@ -23,15 +23,22 @@ class BiosBack:
         hosts: Hosts that were observed in this session.
         unread: By host, why its BIOS could not be read.
         reboot: False leaves every reset to others.
+        obstacle: As of `BiosHosts`.
     """
 
     def __init__(
-        self, session: Session, hosts: Iterable[str], *, unread: Mapping[str, str], reboot: bool
+        self,
+        session: Session,
+        hosts: Iterable[str],
+        *,
+        unread: Mapping[str, str],
+        reboot: bool,
+        obstacle: Obstacle = lambda _: "",
     ) -> None:
         # Whose restore point is whose is told by the BMCs, so one that is silent may have one.
         self._unread = dict(unread) if has_restore_points(session.home) else {}
         mine = {host: dict[str, str]() for host in hosts if _restorable(session, host)}
-        self._hosts = BiosHosts(session, mine, reboot=reboot)
+        self._hosts = BiosHosts(session, mine, reboot=reboot, obstacle=obstacle)
 
     @property
     def hosts(self) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from nodeprep.model.facts import NodeFacts
 from nodeprep.model.outputs import Application
 from nodeprep.model.trial import TrialState
 from nodeprep.workflows import bios, bios_apply
-from nodeprep.workflows.bios_hosts import GOOD, BiosHost, BiosHosts, Bmc
+from nodeprep.workflows.bios_hosts import GOOD, BiosHost, BiosHosts, Bmc, Obstacle
 from nodeprep.workflows.session import Session
 
 # The host runs again, so POST is over; some BMCs learn the new values minutes later.
@@ -30,12 +30,20 @@ class BiosWork:
     Args:
         wanted: By host, knobs and their values; hosts without any are left alone.
         reboot: False leaves every reset to others.
+        obstacle: As of `BiosHosts`.
     """
 
-    def __init__(self, session: Session, wanted: Mapping[str, Mapping[str, str]], *, reboot: bool) -> None:
+    def __init__(
+        self,
+        session: Session,
+        wanted: Mapping[str, Mapping[str, str]],
+        *,
+        reboot: bool,
+        obstacle: Obstacle = lambda _: "",
+    ) -> None:
         self._session = session
         due = {host: knobs for host, knobs in wanted.items() if knobs}
-        self._hosts = BiosHosts(session, due, reboot=reboot)
+        self._hosts = BiosHosts(session, due, reboot=reboot, obstacle=obstacle)
 
     def failed(self, host: str) -> bool:
         """Whether it did not end well."""
@@ -137,6 +145,8 @@ class BiosWork:
                 words = "the BIOS is as before"
             elif done.state == "staged":
                 words = "the BIOS is as before from the next reset on"
+                held = self._hosts.obstacle(one.target.host)
+                words += f", which is left to others: {held}" if held else ""
             one.fail(words)
 
         failed = [host for host in hosts if self.failed(host) and self._hosts[host].restorable]

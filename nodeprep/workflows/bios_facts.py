@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -15,8 +16,8 @@ from nodeprep.bmc.redfish.connection import Connection
 from nodeprep.bmc.redfish.patience import Clock
 from nodeprep.bmc.redfish.reading import machine_of
 from nodeprep.bmc.target import VARIABLE, BmcTarget, read_target
-from nodeprep.errors import NodeprepError
-from nodeprep.fleet import Target
+from nodeprep.errors import NodeprepError, PolicyError
+from nodeprep.fleet import Target, bmc_passwords
 from nodeprep.model.bios import BiosFacts
 from nodeprep.model.facts import NodeFacts
 from nodeprep.model.policy import Policy
@@ -46,9 +47,12 @@ def bios_target(
     A fault of one host's access, a missing password among them, is an error of that host alone: the facts of
     the others do not depend on it.
     """
-    bmc, problems = read_target(
-        target.host, target.variables, os.environ if environment is None else environment
-    )
+    env = os.environ if environment is None else environment
+    try:
+        password = bmc_passwords((target,)).get(target.host)
+    except PolicyError as error:
+        return Reading.error("; ".join(map(str, error.problems)))
+    bmc, problems = read_target(target.host, target.variables, env, password=password)
     named = target.variables.get(VARIABLE)
     if bmc is None and not problems:
         return _NO_BMC
@@ -69,6 +73,10 @@ def read_bios(
     """
     found: dict[str, Reading[BiosFacts]] = {}
     asked: dict[str, BmcTarget] = {}
+    targets = tuple(targets)
+    with contextlib.suppress(PolicyError):
+        # All vaulted passwords at once; what is wrong with one is told of its own host below.
+        bmc_passwords(targets)
     for target in targets:
         way = bios_target(target)
         if isinstance(way, Reading):

@@ -64,6 +64,7 @@ class BiosHost:
 
 
 Work = Callable[[BiosHost, "Bmc"], None]
+Obstacle = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +82,20 @@ class BiosHosts:
     Args:
         wanted: By host, knobs and their values.
         reboot: False leaves every reset to others.
+        obstacle: Why a host is not this run's to reset, "" when it is; asked when a reset is due.
     """
 
-    def __init__(self, session: Session, wanted: Mapping[str, Mapping[str, str]], *, reboot: bool) -> None:
+    def __init__(
+        self,
+        session: Session,
+        wanted: Mapping[str, Mapping[str, str]],
+        *,
+        reboot: bool,
+        obstacle: Obstacle = lambda _: "",
+    ) -> None:
         self._session = session
         self._reboot = reboot
+        self.obstacle = obstacle
         self._hosts: dict[str, BiosHost] = {}
         for target in session.pick(list(wanted)):
             bmc = bios_target(target)
@@ -144,7 +154,12 @@ class BiosHosts:
         return bios_apply.Asked(one.target, reset=reset, bios_password=os.environ.get(BIOS_PASSWORD, ""))
 
     def may_reset(self, host: str) -> bool:
-        """This machine is never reset; the BMC of a host that is simulated here resets nothing real."""
+        """This machine is never reset; the BMC of a host that is simulated here resets nothing real.
+
+        Nor is a host on which another controller's trial boot is under way.
+        """
+        if self.obstacle(host):
+            return False
         known = self._session.bios.get(host)
         if known is not None and known.simulated:
             return self._reboot

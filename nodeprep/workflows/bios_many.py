@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -11,7 +12,7 @@ from nodeprep.bmc import BmcTarget, for_all
 from nodeprep.bmc.redfish.connection import Connection
 from nodeprep.bmc.target import VARIABLE, read_target
 from nodeprep.errors import NodeprepError, PolicyError, UsageError
-from nodeprep.fleet import Target
+from nodeprep.fleet import Target, bmc_passwords
 
 T = TypeVar("T")
 Connect = Callable[[BmcTarget], Connection]
@@ -42,6 +43,10 @@ def ask_all(
         Interrupted: Ctrl-C.
     """
     env = os.environ if environment is None else environment
+    targets = tuple(targets)
+    with contextlib.suppress(PolicyError):
+        # All vaulted passwords at once; what is wrong with one is told of its own host below.
+        bmc_passwords(targets)
     ways = {target.host: (target.host, _way(target, env)) for target in targets}
 
     def one(subject: tuple[str, BmcTarget | NodeprepError], cancelled: threading.Event) -> T:
@@ -61,7 +66,11 @@ def ask_all(
 
 
 def _way(target: Target, environment: Mapping[str, str]) -> BmcTarget | NodeprepError:
-    bmc, problems = read_target(target.host, target.variables, environment)
+    try:
+        password = bmc_passwords((target,)).get(target.host)
+    except PolicyError as error:
+        return error
+    bmc, problems = read_target(target.host, target.variables, environment, password=password)
     if problems:
         return PolicyError(f"the BMC of {target.host} in the inventory", problems)
     if bmc is None:

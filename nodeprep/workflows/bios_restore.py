@@ -18,7 +18,7 @@ from typing import Literal
 from nodeprep.bmc.redfish.service import Service
 from nodeprep.bmc.target import BmcTarget
 from nodeprep.errors import DocumentError, UsageError
-from nodeprep.fleet.disk import write_durably
+from nodeprep.fleet.disk import explained, write_durably
 from nodeprep.model.bios import BiosMachine, BiosValue
 from nodeprep.model.bios_restore import RestorePoint
 from nodeprep.model.codec import decode, encode_pretty
@@ -57,9 +57,11 @@ class RestoreStore:
 
         Raises:
             UsageError: One is at work.
+            DiskError: The controller's own folder cannot be written.
         """
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _PRIVATE)
+        with explained(self._lock):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _PRIVATE)
         try:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

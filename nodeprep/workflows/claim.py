@@ -40,6 +40,7 @@ class Claim:
         self._session = session
         self._controller = controller(session.home)
         self._began = time.monotonic()
+        self._refused: dict[str, str] = {}
 
     def begin(self) -> None:
         """From now on the nodes hold for this run what it says; call it before the first step."""
@@ -73,6 +74,20 @@ class Claim:
             "takes_over": earlier,
             "hold_s": self._hold_s(host),
         }
+
+    def hear(self, outcomes: Mapping[str, Outcome]) -> None:
+        """Remembers what nodes answered to steps of this run: one that another controller holds says so."""
+        for host, outcome in outcomes.items():
+            seen: Mapping[str, Any] = outcome.data.get("kernel_args") or {}
+            if seen.get("held"):
+                owner: Mapping[str, Any] = seen.get("owner") or {}
+                self._refused[host] = (
+                    f"a trial boot of {owner.get('controller') or 'somebody else'} is under way"
+                )
+
+    def reset_obstacle(self, host: str) -> str:
+        """Why a node is not this run's to reset; "" when no node has said so."""
+        return self._refused.get(host, "")
 
     def power_obstacle(self, host: str, tried: Outcome) -> str:
         """Why a node's power is not this run's to cycle; "" when it is.

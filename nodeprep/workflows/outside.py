@@ -18,7 +18,7 @@ from nodeprep.bmc import (
     set_marks,
 )
 from nodeprep.bmc.target import VARIABLE as BMC_VARIABLE
-from nodeprep.errors import NodeprepError
+from nodeprep.errors import NodeprepError, PolicyError, Problem
 from nodeprep.fleet import Target, bmc_passwords
 from nodeprep.model.reading import Reading
 from nodeprep.model.trial import TrialEvidence
@@ -58,6 +58,21 @@ class Outside:
         passwords = bmc_passwords(hosts.values())
         variables = {host: target.variables for host, target in hosts.items()}
         return cls(read_access(variables, passwords=passwords))
+
+    @classmethod
+    def of_sound(cls, targets: Iterable[Target]) -> tuple[Outside, dict[str, PolicyError]]:
+        """The same over the hosts whose access holds together, and the faults of the others by host."""
+        left = {target.host: target for target in targets}
+        faults: dict[str, PolicyError] = {}
+        while True:
+            try:
+                return cls.of(left.values()), faults
+            except PolicyError as error:
+                told = _by_host(error, left)
+                if not told:
+                    raise
+                faults |= told
+                left = {host: target for host, target in left.items() if host not in told}
 
     def has_bmc(self, host: str) -> bool:
         """Whether the inventory names a BMC for a host."""
@@ -122,6 +137,17 @@ class Outside:
 
         found = for_all(asked, restart)
         return {host: said if isinstance(said, str) else said.message for host, said in found.items()}
+
+
+def _by_host(error: PolicyError, hosts: Iterable[str]) -> dict[str, PolicyError]:
+    """Faults host by host; a name with dots may begin with another host's, and the longest is meant."""
+    longest_first = sorted(hosts, key=len, reverse=True)
+    told: dict[str, list[Problem]] = {}
+    for problem in error.problems:
+        whose = next((host for host in longest_first if problem.path.startswith(f"{host}.")), None)
+        if whose is not None:
+            told.setdefault(whose, []).append(problem)
+    return {host: PolicyError(f"BMC access of {host}", problems) for host, problems in told.items()}
 
 
 def _pieces(evidence: Evidence) -> Iterator[TrialEvidence]:

@@ -33,7 +33,7 @@ def _rollback(
     held = {host: mine.refusal(host) for host in facts if mine.refusal(host)[0]}
     hosts = [host for host in facts if host not in held]
     unread = {host: facts[host].bios.detail for host in hosts if facts[host].bios.state == "error"}
-    bios = BiosBack(session, hosts, unread=unread, reboot=reboot)
+    bios = BiosBack(session, hosts, unread=unread, reboot=reboot, obstacle=mine.reset_obstacle)
     bios.stage()
     outcomes = session.fleet.run(
         "rollback.yml",
@@ -48,6 +48,7 @@ def _rollback(
             for host in hosts
         },
     )
+    mine.hear(outcomes)
     outcomes = {**outcomes, **{host: Outcome(host, "failed", {}, *why) for host, why in held.items()}}
     for host, outcome in outcomes.items():
         session.record(host, PHASE, outcome.state, error=outcome.error, hint=outcome.hint)

@@ -93,6 +93,7 @@ def _try_some(
         phase=PHASE,
         host_vars={host: _variables(session, host, edits[host], claim, allowed[host]) for host in begun},
     )
+    claim.hear(outcomes)
     left: dict[str, Outcome] = {}
     for host, outcome in outcomes.items():
         session.record(host, PHASE, outcome.state, error=outcome.error, hint=outcome.hint)
@@ -210,6 +211,7 @@ def _recover(
             for host, seconds in wait_s.items()
         },
     )
+    claim.hear(outcomes)
     for host, outcome in outcomes.items():
         session.record(host, _RECOVER, outcome.state, error=outcome.error, hint=outcome.hint)
     return outcomes

@@ -98,8 +98,9 @@ class Site:
         self.bios = {host: one.value for host, one in found.items() if one.value is not None}
         return found
 
-    def work(self, *, reboot: bool = True, wanted: Mapping[str, str] | None = None) -> BiosWork:
-        return BiosWork(self, dict.fromkeys(self.hosts, wanted or WANTED), reboot=reboot)  # type: ignore[arg-type]
+    def work(self, *, reboot: bool = True, wanted: Mapping[str, str] | None = None, **more: Any) -> BiosWork:
+        knobs = dict.fromkeys(self.hosts, wanted or WANTED)
+        return BiosWork(self, knobs, reboot=reboot, **more)  # type: ignore[arg-type]
 
     def current(self, host: str = "n1") -> dict[str, Any]:
         self.hosts[host].state.advance()

@@ -21,6 +21,7 @@ from nodeprep.model.spec import NodeSpec
 from nodeprep.model.trial import TrialReport, TrialState
 from nodeprep.profiles import resolve, settings_from_variables
 from nodeprep.workflows import apply as workflow
+from nodeprep.workflows import bios_apply
 from nodeprep.workflows.bios_facts import with_bios
 from nodeprep.workflows.session import Observed
 
@@ -38,6 +39,8 @@ class ApplySite(Site):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.specs: dict[str, NodeSpec] = {}
+        self.run_id = "run1"
+        self.facts: dict[str, NodeFacts] = {}
         self.played: list[str] = []
         self.policy_data: dict[str, Any] = {"bios": BIOS}
         self.units: tuple[str, ...] = ()
@@ -158,3 +161,34 @@ def test_a_host_that_does_not_show_it_is_failed_and_keeps_what_was_asked(site: A
     assert done.state == "failed"
     assert "still runs dmar0" in done.error
     assert hosts.current()[VT] == "Disabled"
+
+
+def test_one_hosts_missing_bmc_password_stops_no_other(site: Any, trial: Any, tmp_path: Path) -> None:
+    hosts = with_arguments(site, machine(), machine())
+    facts = hosts.observe(list(hosts.hosts)).facts
+    plans = {host: build_plan(hosts.spec(found), found) for host, found in facts.items()}
+    hosts.changes["n2"] = {"user": None}
+    tried = trial(hosts, "permanent")
+    done = workflow.apply(hosts, plans, workflow.Budget())  # type: ignore[arg-type]
+    assert tried == ["n1"]
+    assert hosts.current("n1")[VT] == "Disabled"
+    assert done["n2"].state == "failed"
+    assert "n2.nodeprep_bmc.user: is missing" in done["n2"].error
+    assert (hosts.boots("n2"), hosts.waiting("n2")) == (0, {})
+
+
+def test_a_bug_that_one_bmc_brings_out_is_no_other_hosts(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    hosts: ApplySite = site(machine(), machine(), kind=ApplySite)
+    hosts.policy_data = {"bios": BIOS, "gpu": GPU, "kernel_args": {"present": [], "absent": []}}
+    write = bios_apply.apply
+
+    def stumbling(asked: bios_apply.Asked, *more: Any, **options: Any) -> Any:
+        if asked.target.host == "n2":
+            raise KeyError("Attributes")
+        return write(asked, *more, **options)
+
+    monkeypatch.setattr(bios_apply, "apply", stumbling)
+    done = hosts.apply()
+    assert done["n1"].state == "applied", done["n1"].error
+    assert done["n2"].state == "failed"
+    assert "KeyError" in done["n2"].error

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bios_site import SECRET, VT, machine
+from bios_site import POLICY, SECRET, VT, machine
 
+from nodeprep.errors import PolicyError
 from nodeprep.model.outputs import Rollback
 from nodeprep.workflows.bios_back import BiosBack
+from nodeprep.workflows.bios_facts import read_bios
+from nodeprep.workflows.bios_many import ask_all
+from nodeprep.workflows.home import Home
 
 # Reading
 
@@ -50,6 +55,19 @@ def test_a_missing_password_is_an_error_and_ipmi_has_no_bios(
     found = hosts.look()
     assert (found["n1"].state, found["n2"].state) == ("error", "not_supported")
     assert "password is not given" in found["n1"].detail
+
+
+def test_a_password_of_the_inventory_opens_the_bmc(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    hosts = site(machine(), machine())
+    monkeypatch.delenv("NODEPREP_BMC_PASSWORD")
+    given = {"n1": SECRET, "n2": 4711}
+    targets = [replace(target, secret=given[target.host]) for target in hosts.pick(["n1", "n2"])]
+    found = read_bios(targets, dict.fromkeys(given, POLICY), make_clock=hosts.make_clock)
+    assert (found["n1"].state, found["n2"].state) == ("ok", "error")
+    assert "is not text" in found["n2"].detail
+    plans = ask_all(targets, lambda bmc, _connect: bmc.password == SECRET)
+    assert plans["n1"] is True
+    assert isinstance(plans["n2"], PolicyError)
 
 
 # Changing
@@ -189,3 +207,45 @@ def test_a_bmc_that_is_silent_at_the_rollback_is_a_failure_once_any_bios_was_cha
     told = BiosBack(hosts, [], unread=unread, reboot=True).on(nothing)
     assert (told.state, told.hint != "") == ("failed", True)
     assert "does not answer" in told.error
+
+
+# Held by another controller
+
+
+def test_a_trial_that_another_controller_took_over_costs_no_reset(site: Any) -> None:
+    hosts = site(machine())
+    work = hosts.work(obstacle=lambda host: f"a trial boot of alice@ctl1 is under way on {host}")
+    work.stage(["n1"])
+    hosts.os_reboot()
+    work.settle({"n1": "unsettled"})
+    assert (hosts.boots(), work.was_reset("n1")) == (1, False)
+    assert hosts.waiting().get(VT) == "Enabled"
+    assert (
+        "from the next reset on, which is left to others: a trial boot of alice@ctl1" in work.failure("n1")[0]
+    )
+
+
+def test_a_rollback_that_the_node_refused_for_another_controller_costs_no_reset(site: Any) -> None:
+    hosts = site(machine())
+    hosts.look()
+    hosts.work().bring_into_effect(["n1"])
+    held: dict[str, str] = {}
+    back = BiosBack(hosts, ["n1"], unread={}, reboot=True, obstacle=lambda host: held.get(host, ""))
+    back.stage()
+    held["n1"] = "a trial boot of alice@ctl1 is under way"
+    back.finish()
+    assert (hosts.boots(), hosts.waiting().get(VT)) == (1, "Enabled")
+    assert hosts.waited_for == ["n1"], "that of apply alone"
+
+
+def test_a_home_that_cannot_be_written_changes_no_bios(site: Any, tmp_path: Path) -> None:
+    hosts = site(machine())
+    before = hosts.current()
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("")
+    hosts.home = Home(in_the_way / "home")
+    work = hosts.work()
+    work.bring_into_effect(["n1"])
+    assert "cannot write" in work.failure("n1")[0]
+    assert "NODEPREP_HOME" in work.failure("n1")[1]
+    assert (hosts.current(), hosts.waiting(), hosts.boots()) == (before, {}, 0)

@@ -122,3 +122,17 @@ def test_another_home_is_another_controller(home: Home, monkeypatch: pytest.Monk
     monkeypatch.setenv("HOME", "/home/sre")
     assert controller(home).endswith(f":{home.path}")
     assert ":" not in controller(Home(Path("/home/sre/.local/state/nodeprep")))
+
+
+def test_a_node_that_names_another_holder_is_not_reset(home: Home) -> None:
+    with claim(session(home, "b")) as mine:
+        assert mine.reset_obstacle("n1") == ""
+        held = {"kernel_args": {"held": True, "owner": {"controller": "alice@ctl1", "run": "a"}}}
+        mine.hear(
+            {
+                "n1": Outcome("n1", "failed", held, "under way here", ""),
+                "n2": Outcome("n2", "done", {}, "", ""),
+            }
+        )
+        assert mine.reset_obstacle("n1") == "a trial boot of alice@ctl1 is under way"
+        assert mine.reset_obstacle("n2") == ""

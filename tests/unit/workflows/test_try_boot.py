@@ -95,6 +95,9 @@ class FakeClaim:
     def owner(self, _host: str) -> dict[str, str]:
         return MINE
 
+    def hear(self, _outcomes: Mapping[str, Outcome]) -> None:
+        """What nodes say of whose trial it is has tests of its own (test_claim)."""
+
     def power_obstacle(self, _host: str, tried: Outcome) -> str:
         owner = tried.data.get("kernel_args", {}).get("owner", {})
         return "" if owner == MINE else "the trial is not this run's"
