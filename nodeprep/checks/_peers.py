@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from nodeprep.checks._check import Context
+from collections.abc import Iterator
+
+from nodeprep.checks._check import Check, Context
 from nodeprep.checks._runs import result
 from nodeprep.model.probe_peers import NvLinksAround, PeerPair, Peers
 from nodeprep.model.reading import Unreadable
+from nodeprep.model.result import CheckResult
 
 ALONE = "the node has a single GPU, which has no peers"
 
@@ -19,7 +22,23 @@ def peers(context: Context) -> Peers | None:
     probe = result(context)
     if probe.peers.state == "not_supported" and len(probe.gpus) == 1:
         return None
-    return probe.peers.require("what the GPUs do together")
+    found = probe.peers.require("what the GPUs do together")
+    if len(found.gpus) < 2:
+        raise Unreadable(f"only {len(found.gpus)} of {len(probe.gpus)} GPUs were measured together")
+    return found
+
+
+def left_out(check: Check, context: Context, found: Peers) -> Iterator[CheckResult]:
+    """An ERROR for each GPU that got through its own load and was not measured beside the others.
+
+    The checks judge whom the stage lists; a GPU that it lost must not be judged by nobody.
+    """
+    for run in result(context).gpus:
+        address = run.pci_address
+        if run.state == "completed" and address not in found.gpus:
+            why = found.absent.get(address, "no reason given")
+            words = f"GPU {address} was not measured beside the others: {why}"
+            yield check.result("ERROR", address, words, evidence=("probe#/peers/value/absent",))
 
 
 def without_nvlink(around: NvLinksAround) -> bool:
@@ -49,3 +68,15 @@ def from_source(found: Peers, address: str) -> tuple[PeerPair, ...]:
     if missing:
         raise Unreadable(f"no copies from GPU {address} to {', '.join(sorted(missing))} were measured")
     return sent
+
+
+def links_of(found: Peers, address: str) -> NvLinksAround:
+    """The NVLinks of one GPU.
+
+    Raises:
+        Unreadable: They are missing.
+    """
+    around = next((one for one in found.nvlinks if one.gpu == address), None)
+    if around is None:
+        raise Unreadable(f"nothing is known of the NVLinks of GPU {address}")
+    return around

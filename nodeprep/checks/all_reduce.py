@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nodeprep.checks._check import Check, Context
-from nodeprep.checks._peers import ALONE, peers, without_nvlink
+from nodeprep.checks._peers import ALONE, left_out, links_of, peers, without_nvlink
 from nodeprep.model.probe_peers import AllReduceSize, Peers
 from nodeprep.model.reading import Unreadable
 from nodeprep.model.result import CheckResult
@@ -23,6 +23,7 @@ def evaluate(context: Context) -> Iterator[CheckResult]:
     if found is None:
         yield CHECK.result("SKIPPED", "node", ALONE)
         return
+    yield from left_out(CHECK, context, found)
     hung = found.all_reduce.hung
     subject = hung[0].gpu if len(hung) == 1 else "node"
     yield CHECK.on(subject, "probe#/peers/value/all_reduce", _judge, found, context)
@@ -83,7 +84,7 @@ def _floor(found: Peers, floor: Limit | None) -> tuple[Limit | None, str]:
     Raises:
         Unreadable: It is not known how the GPUs are linked.
     """
-    if all(without_nvlink(around) for around in found.nvlinks):
+    if all(without_nvlink(links_of(found, address)) for address in found.gpus):
         return None, "no NVLink is up, so there is no figure to hold that against"
     if floor is None:
         return None, "the profile has no figure to hold that against"

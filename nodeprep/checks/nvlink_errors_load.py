@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from nodeprep.checks._check import Check, Context
 from nodeprep.checks._counters import growth_where_counted
-from nodeprep.checks._peers import ALONE, peers, without_nvlink
-from nodeprep.model.probe_peers import NvLinksAround
+from nodeprep.checks._peers import ALONE, left_out, links_of, peers, without_nvlink
+from nodeprep.model.probe_peers import Peers
 from nodeprep.model.reading import Unreadable
 from nodeprep.model.result import CheckResult
 
@@ -21,12 +21,15 @@ def evaluate(context: Context) -> Iterator[CheckResult]:
     if found is None:
         yield CHECK.result("SKIPPED", "node", ALONE)
         return
-    for position, around in enumerate(found.nvlinks):
-        yield CHECK.on(around.gpu, f"probe#/peers/value/nvlinks/{position}", _judge, around)
+    yield from left_out(CHECK, context, found)
+    for address in found.gpus:
+        places = [number for number, around in enumerate(found.nvlinks) if around.gpu == address]
+        evidence = "probe#/peers/value/nvlinks" + "".join(f"/{number}" for number in places)
+        yield CHECK.on(address, evidence, _judge, found, address)
 
 
-def _judge(around: NvLinksAround) -> CheckResult:
-    address = around.gpu
+def _judge(found: Peers, address: str) -> CheckResult:
+    around = links_of(found, address)
     if without_nvlink(around):
         return CHECK.result("SKIPPED", address, f"no NVLink of GPU {address} is up")
     before = around.before.require(f"the NVLinks of GPU {address} before they were used")

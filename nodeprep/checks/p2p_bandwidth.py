@@ -8,7 +8,7 @@ from functools import partial
 from statistics import median
 
 from nodeprep.checks._check import Check, Context
-from nodeprep.checks._peers import ALONE, from_source, peers, without_nvlink
+from nodeprep.checks._peers import ALONE, from_source, left_out, links_of, peers, without_nvlink
 from nodeprep.model.probe_peers import PeerPair, Peers
 from nodeprep.model.reading import Unreadable
 from nodeprep.model.result import CheckResult
@@ -34,6 +34,7 @@ def evaluate(context: Context) -> Iterator[CheckResult]:
     if found is None:
         yield CHECK.result("SKIPPED", "node", ALONE)
         return
+    yield from left_out(CHECK, context, found)
     rates: dict[int, list[float]] = {}
     for pair in found.pairs:
         if pair.nvlinks.value and pair.gbps.value is not None:
@@ -45,10 +46,7 @@ def evaluate(context: Context) -> Iterator[CheckResult]:
 
 
 def _judge(found: Peers, typical: dict[int, float], per_link: Limit | None, address: str) -> CheckResult:
-    around = next((one for one in found.nvlinks if one.gpu == address), None)
-    if around is None:
-        raise Unreadable(f"nothing is known of the NVLinks of GPU {address}")
-    if without_nvlink(around):
+    if without_nvlink(links_of(found, address)):
         return CHECK.result(
             "SKIPPED", address, f"no NVLink of GPU {address} is up: copies to other GPUs go over PCIe"
         )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from nodeprep.checks._check import Check, Context
-from nodeprep.checks._peers import ALONE, from_source, peers
+from nodeprep.checks._peers import ALONE, from_source, left_out, peers
 from nodeprep.model.probe_peers import Peers
 from nodeprep.model.reading import Unreadable
 from nodeprep.model.result import CheckResult
@@ -18,6 +18,7 @@ def evaluate(context: Context) -> Iterator[CheckResult]:
     if found is None:
         yield CHECK.result("SKIPPED", "node", ALONE)
         return
+    yield from left_out(CHECK, context, found)
     for address in found.gpus:
         yield CHECK.on(address, "probe#/peers/value/pairs", partial(_judge, found), address)
 

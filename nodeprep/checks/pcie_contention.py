@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from nodeprep.checks._check import Check, Context
-from nodeprep.checks._peers import ALONE, peers
+from nodeprep.checks._peers import ALONE, left_out, peers
 from nodeprep.model.probe_peers import CopyRound, Peers
 from nodeprep.model.reading import Reading, Unreadable
 from nodeprep.model.result import CheckResult
@@ -36,6 +36,7 @@ def evaluate(context: Context) -> Iterator[CheckResult]:
     if found is None:
         yield CHECK.result("SKIPPED", "node", ALONE)
         return
+    yield from left_out(CHECK, context, found)
     for address in found.gpus:
         yield CHECK.on(address, "probe#/peers/value/rounds", partial(_judge, found), address)
 

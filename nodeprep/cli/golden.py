@@ -35,7 +35,11 @@ def show(
     found = workflow.listed(Home.from_environment())
     out.document(found)
     if found.trouble:
-        out.say(f"cannot be read: {found.trouble}")
+        # "Nothing is known" would be a statement about the site; this is one about the file.
+        out.error(
+            f"cannot be read: {found.trouble}", "nodes are compared with no golden digests until it can be"
+        )
+        return ExitCode.INCONCLUSIVE
     if found.damaged_lines:
         out.say(f"{found.damaged_lines} damaged lines of {found.file} were left out")
     if not found.entries:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Dict, Optional
+from typing import Dict, Optional, Sequence
 
 from ..node.workload_file import DTYPE_BYTES
 from .hashing import mix
@@ -51,6 +51,24 @@ def hanging_rank(text: str) -> Optional[int]:
     """The rank of `hang:rank=N`, which shall not come to the all-reduce; None for another fault."""
     match = re.match(r"^hang:rank=(\d+)$", text)
     return int(match.group(1)) if match else None
+
+
+def require_target(text: str, flip: Optional[Flip], addresses: Sequence[str]) -> None:
+    """A fault on a GPU that is not there would happen nowhere, and look as if the probe had found nothing.
+
+    Raises:
+        UsageProblem: The fault names a rank or a GPU that these are not.
+    """
+    rank = hanging_rank(text)
+    if rank is not None and len(addresses) < 2:
+        raise UsageProblem("%r: a single GPU has no all-reduce" % text, hint=_HINT)
+    if rank is not None and rank >= len(addresses):
+        raise UsageProblem("%r: rank must be between 0 and %d" % (text, len(addresses) - 1), hint=_HINT)
+    if flip is not None and not any(flip.on(address) for address in addresses):
+        raise UsageProblem(
+            "%r: no GPU of this run is at %s" % (text, flip.gpu),
+            hint="they are at %s" % ", ".join(addresses),
+        )
 
 
 def parse(text: str, workload: Workload) -> Optional[Flip]:

@@ -140,6 +140,7 @@ class Run:
                 "--inject %s: no GPU of this run is at %s" % (options.inject, options.flip.gpu),
                 hint="its GPUs: %s" % ", ".join(gpu.address for gpu in chosen),
             )
+        inject.require_target(options.inject, options.flip, [gpu.address for gpu in chosen])
         need = options.memory_bytes
         for gpu in chosen:
             unread = gpus.check_free(gpu, options.share, need)

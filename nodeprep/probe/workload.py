@@ -209,7 +209,7 @@ def load(asked: str) -> Workload:
     except (OSError, ValueError) as error:
         raise UsageProblem(
             "cannot read the workload %s: %s" % (asked, error),
-            hint="a workload file is one JSON object with the keys of docs/probe.md",
+            hint="a workload file is one JSON object with the keys of docs/workloads.md",
         ) from error
     found = parse(data, asked)
     fault = workload_file.name_fault(data)
@@ -232,6 +232,6 @@ def parse(data: Any, source: str) -> Workload:
         lines = "".join("\n  " + problem for problem in problems)
         raise UsageProblem(
             "%s: %d problem%s%s" % (source, len(problems), "s" * (len(problems) != 1), lines),
-            hint="the keys are described in docs/probe.md",
+            hint="the keys are described in docs/workloads.md",
         )
     return Workload(**workload_file.filled(data))

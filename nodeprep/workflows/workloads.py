@@ -11,7 +11,7 @@ import yaml
 from nodeprep.errors import PolicyError, Problem, UsageError
 from nodeprep.node.workload_file import ABOUT, SHIPPED, closest, faults, name_fault
 
-_KEYS_HINT = "docs/probe.md has the keys"
+_KEYS_HINT = "docs/workloads.md has the keys"
 
 
 def load_workload(asked: str) -> str | Mapping[str, Any]:

@@ -50,3 +50,24 @@ def test_what_is_refused(text, complaint):
         inject.parse(text, TINY)
     assert complaint in caught.value.message
     assert caught.value.hint
+
+
+GPUS = ("0000:1b:00.0", "0000:1c:00.0")
+
+
+@pytest.mark.parametrize(
+    ("text", "addresses", "says"),
+    [
+        ("hang:rank=2", GPUS, "between 0 and 1"),
+        ("hang:rank=0", GPUS[:1], "a single GPU has no all-reduce"),
+        ("flip:block=7,bit=0,gpu=0000:1b:00.0", GPUS[1:], "no GPU of this run is at 0000:1b:00.0"),
+    ],
+)
+def test_a_fault_that_would_happen_nowhere_is_refused(text, addresses, says):
+    with pytest.raises(UsageProblem, match=says):
+        inject.require_target(text, inject.parse(text, TINY), addresses)
+
+
+@pytest.mark.parametrize("text", ["hang:rank=1", "flip:block=7,bit=0", "flip:block=7,bit=0,gpu=0000:1C:00.0"])
+def test_a_fault_that_can_happen_is_taken(text):
+    inject.require_target(text, inject.parse(text, TINY), GPUS)

@@ -10,7 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from nodeprep.errors import UsageError
+from nodeprep.cli.golden import show
+from nodeprep.errors import ExitCode, UsageError
 from nodeprep.fleet.disk import DiskError
 from nodeprep.model.codec import encode
 from nodeprep.model.golden import answers, bits_of
@@ -230,3 +231,12 @@ def test_a_memory_that_cannot_be_written_costs_no_certificate(
     certified = SimpleNamespace(verdict="certified")
     told = _remember(SiteMemory(home), (ONE,), certified)  # type: ignore[arg-type]
     assert "not kept for later comparison: the disk is full" in told
+
+
+def test_a_memory_that_cannot_be_read_is_not_shown_as_empty(home, monkeypatch, capsys):
+    monkeypatch.setenv("NODEPREP_HOME", str(home.path))
+    SiteMemory(home).path.mkdir(parents=True)
+    assert show(json=False, quiet=False, verbose=False) == ExitCode.INCONCLUSIVE
+    told = capsys.readouterr()
+    assert "cannot be read" in told.err
+    assert "nothing is known" not in told.out
