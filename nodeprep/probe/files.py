@@ -60,7 +60,7 @@ class Folder:
         self._progress.flush()
 
     def close(self) -> None:
-        """No more progress is told. A line that did not fit on the disk is tried once more, and then given up."""
+        """No more progress is told; a last line that does not fit on the disk is given up."""
         try:
             self._progress.close()
         except OSError as error:
