@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import sys
 from typing import Any, Dict, Iterable
 
 RESULT = "result.json"
@@ -59,8 +60,11 @@ class Folder:
         self._progress.flush()
 
     def close(self) -> None:
-        """No more progress is told."""
-        self._progress.close()
+        """No more progress is told; a last line that does not fit on the disk is given up."""
+        try:
+            self._progress.close()
+        except OSError as error:
+            print(explain(error, PROGRESS), file=sys.stderr)
 
     def write_telemetry(self, address: str, document: Dict[str, Any]) -> None:
         """Writes one GPU's samples.
