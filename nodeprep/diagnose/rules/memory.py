@@ -18,6 +18,7 @@ _UNNAMED = ("agent.ecc_double_bit", "cuda.ecc_uncorrectable", "cuda.contained")
 _STATE = (
     "smi.remap_failure",
     "smi.remap_pending",
+    "smi.retired_pending",
     "smi.remapped_rows",
     "smi.ecc_uncorrected",
     "smi.sram_threshold",

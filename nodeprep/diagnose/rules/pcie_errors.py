@@ -109,7 +109,9 @@ def _uncorrected(
 ) -> Finding:
     every = sorted((*errors, *links, *corrected), key=evidence.position)
     reading = _reading(errors)
-    recovered = any(
+    failed = [event for event in links if event.kind == "aer.recovery_failed"]
+    # A reset of the link is only the attempt: what failed after it was not recovered.
+    recovered = not failed and any(
         event.kind in ("aer.recovered", "dpc.recovered")
         for event in (*links, *evidence.seen("aer.recovered", host=host, device=device))
     )
