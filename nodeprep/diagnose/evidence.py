@@ -99,7 +99,7 @@ class Evidence:
 
     def gpus(self, host: str) -> tuple[str, ...]:
         """Addresses on a host that something shows to be NVIDIA GPUs."""
-        families = ("xid.", "gpu.", "pci.device", "smi.", "nvml.gpu_lost", "nvml.no_handle")
+        families = ("xid.", "gpu.", "pci.device", "pci.bound", "smi.", "nvml.gpu_lost", "nvml.no_handle")
         found = {event.device for event in self.seen(*families, host=host) if event.device}
         return tuple(sorted(found))
 

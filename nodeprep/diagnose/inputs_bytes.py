@@ -90,19 +90,23 @@ class ByteSource:
 
 def _decompressed(stream: Counted) -> Iterator[bytes]:
     kind = next((name for magic, name in _MAGIC if stream.head.startswith(magic)), "")
-    opened: BinaryIO
+    raw = cast(BinaryIO, stream)
+    opened: gzip.GzipFile | lzma.LZMAFile | bz2.BZ2File
     if kind == "gzip":
-        opened = cast(BinaryIO, gzip.GzipFile(fileobj=cast(BinaryIO, stream)))
+        opened = gzip.GzipFile(fileobj=raw)
     elif kind == "xz":
-        opened = cast(BinaryIO, lzma.LZMAFile(cast(BinaryIO, stream)))  # noqa: SIM115  # closed by nobody: it owns no file
+        opened = lzma.LZMAFile(raw)  # noqa: SIM115  # closed by nobody: it owns no file
     elif kind == "bzip2":
-        opened = cast(BinaryIO, bz2.BZ2File(cast(BinaryIO, stream)))
+        opened = bz2.BZ2File(raw)
     elif kind == "zstd":
         yield from _zstd(stream)
         return
     else:
-        opened = cast(BinaryIO, stream)
-    while block := opened.read(BLOCK_BYTES):
+        while block := stream.read(BLOCK_BYTES):
+            yield block
+        return
+    # read() would drop up to a block of good text before the place where a file is cut off.
+    while block := opened.read1(BLOCK_BYTES):
         yield block
 
 

@@ -23,6 +23,8 @@ _RELEASE = re.compile(r'^(?P<name>VERSION_ID|PRETTY_NAME)="?(?P<value>[^"]*)"?$'
 _BLS_ON = re.compile(r"^GRUB_ENABLE_BLSCFG=\"?true")
 
 _UNKNOWN = re.compile(r"PCI: Unknown option [`'](?P<option>[^']+)'")
+# What systemd-boot, and an EFI stub, hand over: no BOOT_IMAGE, which is GRUB's word.
+_LOADER_CMDLINE = re.compile(r"^initrd=\\\S+ .*\broot=")
 
 
 def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
@@ -50,6 +52,8 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
     if ("BOOT_IMAGE=" in text or "ommand line: " in text) and (match := _CMDLINE.search(text)):
         args = tuple((match["args"] or match["other"]).split())
         return Event(kind="boot.cmdline", lines=(line,), data={"args": args})
+    if match := _LOADER_CMDLINE.match(text):
+        return Event(kind="boot.cmdline", lines=(line,), data={"args": tuple(text.split())})
     return None
 
 
@@ -72,6 +76,7 @@ _WORDS = (
     "VERSION_ID=",
     "PRETTY_NAME=",
     "Unknown option",
+    "initrd=",
 )
 
 DECODER = Decoder(
@@ -82,6 +87,7 @@ DECODER = Decoder(
         b"GRUB_",
         b'args="',
         b"options root=",
+        b"initrd=\\",
         b"mkconfig",
         b"update-grub",
         b"Sourcing file",

@@ -26,7 +26,7 @@ _IB = re.compile(r"NCCL WARN.*(?:NET/IB|ibv_|IBV_WC|Got completion from peer)")
 _SYSTEM = re.compile(
     r"unhandled system error|ncclSystemError|ncclInternalError|internal error - please report"
 )
-
+_CUDA = re.compile(r"NCCL WARN Cuda failure|unhandled cuda error|ncclUnhandledCudaError")
 
 _INFO = re.compile(r"NCCL INFO (?:Channel|Connected|comm|ncclCommInit|Using network|NET/|P2P|Ring|Tree)")
 
@@ -38,6 +38,7 @@ def _parse(line: Line) -> Event | None:
         ("nccl.remote_gone", _REMOTE),
         ("nccl.timeout", _TIMEOUT),
         ("nccl.system_error", _SYSTEM),
+        ("nccl.cuda_failure", _CUDA),
     ):
         if pattern.search(line.text):
             return Event(kind=kind, lines=(line,))
@@ -47,7 +48,7 @@ def _parse(line: Line) -> Event | None:
 
 
 _WORDS = ("NCCL", "nccl", "RPC call to", "broadcast block", "EngineCore", "EngineDead", "Engine process",
-          "shared memory", "dev/shm", "system error", "remote process "
+          "shared memory", "dev/shm", "system error", "cuda error", "remote process "
               "exited")  # fmt: skip
 
 DECODER = Decoder(
@@ -63,6 +64,7 @@ DECODER = Decoder(
         b"shared memory",
         b"dev/shm",
         b"system error",
+        b"cuda error",
         b"remote process exited",
     ),
     decode=each(_WORDS, _parse),

@@ -37,6 +37,11 @@ _TALK = re.compile(
     r"CUDA kernel errors might be|CUDA_LAUNCH_BLOCKING|Compile with `TORCH_USE_CUDA_DSA`|"
     r"PYTORCH_(?:CUDA_)?ALLOC_CONF"
 )
+# "CUDA initialization: CUDA unknown error" is a warning of PyTorch, after which it sees no GPU.
+_VAGUE = re.compile(
+    r"(?:CUDA error:|CUDA initialization: CUDA) "
+    r"(?P<words>unknown error|initialization error|operation not supported)"
+)
 _DEVICE_INDEX = re.compile(r"\bGPU (\d{1,2})\b|\bcuda:(\d{1,2})\b")
 
 
@@ -72,11 +77,9 @@ def _parse(line: Line) -> Event | None:
         # A number alone may be anything; its words must be there as well.
         if entry and entry.text.lower() not in low:
             entry = None
-    if entry is None and re.search(
-        r"CUDA error: (unknown error|initialization error|operation not supported)", text
-    ):
-        words = text.split("CUDA error: ", 1)[1].lower()
-        entry = next((entry for entry in catalog.all_cuda().values() if words.startswith(entry.text)), None)
+    if entry is None and (vague := _VAGUE.search(text)):
+        words = vague["words"]
+        entry = next((entry for entry in catalog.all_cuda().values() if entry.text == words), None)
     return _event(line, entry)
 
 

@@ -42,6 +42,11 @@ _HARMLESS = re.compile(
     r"nvidia[-_\w]*: loading out-of-tree module taints kernel|module license 'NVIDIA' taints kernel"
 )
 _VERMAGIC = re.compile(r"nvidia[-_\w]*: (?:version magic|disagrees about version of symbol|Unknown symbol)")
+# Peer memory is the one symbol that belongs to the RDMA modules, not to the kernel.
+_PEERMEM = re.compile(
+    r"(?:nvidia_peermem|nv_peer_mem): (?:disagrees about version of symbol|Unknown symbol) ib_|"
+    r"could not insert '(?:nvidia_peermem|nv_peer_mem)'"
+)
 _UNSUPPORTED = re.compile(
     rf"NVRM: The NVIDIA(?: GPU)? (?P<device>{ADDRESS})|NVRM: installed in this system (?P<why>is "
     rf"not supported by|"
@@ -53,7 +58,7 @@ _DKMS = re.compile(
 )
 
 
-def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
+def _parse(line: Line) -> Event | None:  # noqa: PLR0911, PLR0912  # one branch a message
     text = line.text
     if loaded := _LOADED.search(text):
         data = {"version": loaded["version"], "open": bool(loaded["open"])}
@@ -71,6 +76,8 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
         return Event(kind="driver.key_rejected", lines=(line,))
     if _HARMLESS.search(text):
         return None
+    if _PEERMEM.search(text):
+        return Event(kind="driver.peermem_refused", lines=(line,))
     if _VERMAGIC.search(text):
         return Event(kind="driver.wrong_kernel", lines=(line,))
     if _CONFLICT.search(text):
@@ -89,6 +96,7 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
 _WORDS = (
     "NVRM", "NVIDIA UNIX", "version mismatch", "NVIDIA driver", "nouveau", "rejected", "Required key",
     "PKCS#7", "nvidia: ", "nvidia/", "nvidia, ", "nvidia.ko", "Module nvidia",
+    "of symbol ", "Unknown symbol ", "peermem'", "peer_mem'",
 )  # fmt: skip
 
 DECODER = Decoder(
@@ -108,6 +116,10 @@ DECODER = Decoder(
         b"nvidia, ",
         b"nvidia.ko",
         b"Module nvidia",
+        b"of symbol ",
+        b"Unknown symbol ",
+        b"peermem'",
+        b"peer_mem'",
     ),
     decode=each(_WORDS, _parse),
 )

@@ -28,13 +28,17 @@ _KINDS = (
         r"Failure)", re.IGNORECASE)),
 )  # fmt: skip
 _CLEARED = re.compile(r"\bDeasserted\b|\bDeassertion\b", re.IGNORECASE)
+_MODULE = re.compile(r"(?P<place>[\w-]{0,16}DIMM[\w-]{0,16}(?:\(CPU\d{1,2}\))?)(?![\w ]*ECC)")
 
 
 def _parse(line: Line) -> Event | None:
     if "|" not in line.text or _CLEARED.search(line.text):
         return None
+    module = _MODULE.search(line.text)
+    data = {"place": module["place"]} if module else {}
     return next(
-        (Event(kind=kind, lines=(line,)) for kind, pattern in _KINDS if pattern.search(line.text)), None
+        (Event(kind=kind, lines=(line,), data=data) for kind, pattern in _KINDS if pattern.search(line.text)),
+        None,
     )
 
 

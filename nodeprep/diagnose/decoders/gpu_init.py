@@ -21,8 +21,9 @@ _BAR = re.compile(r"NVRM: BAR(?P<bar>\d) is 0M @ 0x0 \(PCI:(?P<device>[0-9a-fA-F
 _BAR_INVALID = re.compile(r"NVRM: This PCI I/O region assigned to your NVIDIA device is invalid")
 _NO_GPU = re.compile(r"NVRM: No NVIDIA (?:GPU|graphics adapter) (?:found|probed)", re.IGNORECASE)
 _BOOT = re.compile(
-    r"NVRM: .*(?:GFW_BOOT|GFW boot|osInitNvMapping|Cannot attach gpu|cannot bootstrap riscv/gsp|"
-    r"Cannot initialize GSP firmware|failed to execute FWSEC|Booter failed)"
+    r"NVRM:? .*(?:GFW_BOOT|GFW boot|osInitNvMapping|Cannot attach gpu|cannot bootstrap riscv/gsp|"
+    r"Cannot initialize GSP firmware|failed to execute FWSEC|Timeout waiting for GSP target mask|"
+    r"Booter failed)"
 )
 _POWER = re.compile(r"NVRM: GPU does not have the necessary power cables connected")
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from nodeprep.diagnose.decoder import Decoder
-from nodeprep.diagnose.decoders._each import each
+from nodeprep.diagnose.decoders._each import bounded
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.line import Line
 
@@ -27,7 +29,42 @@ _X2APIC = re.compile(
 _CPUS = re.compile(r"smp: Brought up (?P<nodes>\d{1,18}) nodes?, (?P<cpus>\d{1,18}) CPUs")
 _THREADS = re.compile(r"^\s*Thread Count: (?P<threads>\d{1,18})\s*$")
 
+_SUSPENDED = re.compile(r"PM: suspend exit|ACPI: (?:PM: )?Waking up from system sleep state")
 _HOT = re.compile(r"(?:Core|Package) temperature above threshold, cpu clock throttled")
+_TRACE = re.compile(r"(?:Call Trace|Call trace|\bRIP):?")
+# A frame of the driver's own modules; those after a question mark are leftovers on the stack.
+_DRIVER_FRAME = re.compile(r"(?<!\? )\b\w+\+0x[0-9a-f]+/0x[0-9a-f]+ \[nvidia(?:_uvm|_modeset|_drm)?\]")
+# Registers and stack of one task.
+_MAX_STACK_LINES = 80
+
+
+def decode(lines: Iterable[Line]) -> Iterator[Event]:
+    """Events `host.*` and `cpu.*`; of tasks that hang with the frames that tell whose code it is."""
+    hung: Event | None = None
+    for line in bounded(lines):
+        text = line.text
+        if hung and (
+            line.source != hung.lines[0].source or line.number - hung.lines[0].number > _MAX_STACK_LINES
+        ):
+            yield hung
+            hung = None
+        if not any(word in text for word in _WORDS):
+            continue
+        if hung and _DRIVER_FRAME.search(text):
+            if hung.data["code"] != "driver":
+                hung = replace(
+                    hung, lines=(*hung.lines, line), data={**hung.data, "stack": True, "code": "driver"}
+                )
+        elif hung and _TRACE.search(text):
+            hung = replace(hung, data={**hung.data, "stack": True})
+        elif event := _parse(line):
+            if hung:
+                yield hung
+            hung = event if event.kind in ("host.task_hung", "host.soft_lockup") else None
+            if hung is None:
+                yield event
+    if hung:
+        yield hung
 
 
 def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
@@ -38,11 +75,13 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
     if _HOT.search(text):
         return Event(kind="host.cpu_hot", lines=(line,))
     if match := _HUNG.search(text):
-        data = {"process": match["name"], "seconds": int(match["seconds"])}
+        data = {"process": match["name"], "seconds": int(match["seconds"]), "stack": False, "code": ""}
         return Event(kind="host.task_hung", lines=(line,), data=data)
     if match := _LOCKUP.search(text):
-        data = {"process": match["name"], "seconds": int(match["seconds"])}
+        data = {"process": match["name"], "seconds": int(match["seconds"]), "stack": False, "code": ""}
         return Event(kind="host.soft_lockup", lines=(line,), data=data)
+    if _SUSPENDED.search(text):
+        return Event(kind="host.suspended", lines=(line,))
     if match := _APIC.search(text):
         return Event(kind="cpu.not_started", lines=(line,), data={"cpu": int(match["cpu"])})
     if _X2APIC.search(text):
@@ -63,6 +102,12 @@ _WORDS = (
     "Brought up",
     "Thread Count",
     "temperature above",
+    "Call Trace",
+    "Call trace",
+    "RIP: ",
+    "[nvidia",
+    "PM: suspend exit",
+    "Waking up from system",
 )
 
 DECODER = Decoder(
@@ -76,6 +121,11 @@ DECODER = Decoder(
         b"Brought up",
         b"Thread Count",
         b"temperature above",
+        b"Call Trace",
+        b"Call trace",
+        b"[nvidia",
+        b"PM: suspend exit",
+        b"Waking up from system",
     ),
-    decode=each(_WORDS, _parse),
+    decode=decode,
 )

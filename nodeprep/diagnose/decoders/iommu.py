@@ -19,6 +19,7 @@ _AMD = re.compile(
     rf"device=(?P<device>{ADDRESS}))?"
     r".*?(?:address=(?P<address>0x[0-9a-fA-F]+))?"
 )
+_SUPPRESSED = re.compile(r"\bdmar_fault: (?P<count>\d{1,18}) callbacks suppressed")
 _REMAPPING = re.compile(r"DMAR: .*\bfault status reg\b")
 
 
@@ -29,6 +30,9 @@ def _parse(line: Line) -> Event | None:
         return Event(kind="iommu.fault", lines=(line,), device=address(match["device"]), data=data)
     if _REMAPPING.search(text):
         return None
+    if match := _SUPPRESSED.search(text):
+        data = {"suppressed": int(match["count"])}
+        return Event(kind="iommu.suppressed", lines=(line,), data=data)
     if match := _AMD.search(text):
         device = address(match["device"] or match["first"] or "")
         return Event(kind="iommu.fault", lines=(line,), device=device, data={"event": match["event"]})
@@ -36,5 +40,7 @@ def _parse(line: Line) -> Event | None:
 
 
 DECODER = Decoder(
-    id="iommu", needles=(b"DMAR: [", b"AMD-Vi: Event"), decode=each(("DMAR: [", "AMD-Vi: Event"), _parse)
+    id="iommu",
+    needles=(b"DMAR: [", b"dmar_fault: ", b"AMD-Vi: Event"),
+    decode=each(("DMAR: [", "dmar_fault: ", "AMD-Vi: Event"), _parse),
 )

@@ -23,8 +23,11 @@ _FATAL = re.compile(
     re.IGNORECASE,
 )
 _AMD = re.compile(r"\[Hardware Error\]: (?P<text>(?:Corrected|Uncorrected|Deferred|System Fatal) error.*)")
-_POISON = re.compile(
-    r"Memory failure: 0x[0-9a-fA-F]+: (?P<text>.*)|HARDWARE ERROR.*MEMORY ERROR|HANDLING MCE MEMORY ERROR"
+_POISON = re.compile(r"Memory failure: 0x[0-9a-fA-F]+: (?P<text>.*)|HARDWARE ERROR.*MEMORY ERROR")
+# EDAC drivers of Intel announce corrected errors with these words as well; the bank's status tells.
+_EDAC_NOTE = re.compile(r"HANDLING MCE MEMORY ERROR")
+_EDAC_BANK = re.compile(
+    r"EDAC \w+ \w+: CPU \d{1,18}: Machine Check Event: \w+ Bank \d{1,18}: (?P<status>[0-9a-fA-F]{1,16})\b"
 )
 # Source: Intel SDM 3B 16.3.2.2, IA32_MCi_STATUS: bit 61 UC.
 _UC = 1 << 61
@@ -48,6 +51,11 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
     if match := _AMD.search(text):
         kind = "mce.corrected" if match["text"].startswith("Corrected") else "mce.uncorrected"
         return Event(kind=kind, lines=(line,))
+    if match := _EDAC_BANK.search(text):
+        kind = "mce.uncorrected" if int(match["status"], 16) & _UC else "mce.logged"
+        return Event(kind=kind, lines=(line,))
+    if _EDAC_NOTE.search(text):
+        return Event(kind="mce.logged", lines=(line,))
     if _POISON.search(text):
         return Event(kind="mce.memory_failure", lines=(line,))
     return None

@@ -18,6 +18,9 @@ _NOT_INITIALISED = re.compile(
     r"GPU access blocked|Driver Not Loaded)",
     re.IGNORECASE,
 )
+_NO_LIBRARY = re.compile(
+    r"could not load NVML library|ERROR_LIBRARY_NOT_FOUND|libnvidia-ml\.so[.\d]*: cannot open shared object"
+)
 _HANG = re.compile(
     r"(?P<call>\bnvml\w+|nvidia-smi\b[^;]{0,40}?|NVML)\s+(?:call )?(?:did not (?:answer|return|"
     r"respond)|timed out|hung|"
@@ -63,6 +66,8 @@ def _event(line: Line, above: str) -> Event | None:  # noqa: PLR0911  # one retu
     if match := _NOT_INITIALISED.search(text):
         kind = "nvml." + match["why"].lower().replace(" ", "_")
         return Event(kind=kind, lines=(line,))
+    if _NO_LIBRARY.search(text):
+        return Event(kind="nvml.library_missing", lines=(line,))
     if match := _HANG.search(text):
         data = {"call": match["call"].strip(), "seconds": int(match["seconds"] or 0)}
         return Event(kind="nvml.hang", lines=(line,), device=_device(text), data=data)
@@ -95,6 +100,8 @@ DECODER = Decoder(
         b"NVML",
         b"nvml",
         b"nvidia-smi",
+        b"libnvidia-ml",
+        b"LIBRARY_NOT_FOUND",
         b"infoROM",
         b"nvidia-container-cli",
         b"abric",

@@ -35,6 +35,8 @@ _DEVICE_ID = re.compile(
     rf"pci (?P<device>{ADDRESS}): \[(?P<vendor>[0-9a-fA-F]{{4}}):(?P<id>[0-9a-fA-F]{{4}})\] type"
 )
 
+# The driver's name at an address is the proof that a GPU is there, when enumeration is not in the log.
+_DRIVER = re.compile(rf"(?:^|\s)nvidia (?P<device>{ADDRESS}): ")
 
 _BRIDGE = re.compile(
     rf"(?P<device>{ADDRESS}): (?:\[[0-9a-fA-F:]+\] .*)?PCI bridge to \[bus "
@@ -77,6 +79,8 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
     if (match := _DEVICE_ID.search(text)) and match["vendor"].lower() == "10de":
         data = {"vendor": "10de", "id": match["id"].lower()}
         return Event(kind="pci.device", lines=(line,), device=address(match["device"]), data=data)
+    if match := _DRIVER.search(text):
+        return Event(kind="pci.bound", lines=(line,), device=address(match["device"]))
     return None
 
 
@@ -89,6 +93,7 @@ DECODER = Decoder(
         b"2.5GT/s downstream",
         b"available PCIe bandwidth",
         b": [10de:",
+        b"nvidia 0",
         b"PCI bridge to [bus",
     ),
     decode=each(
@@ -99,6 +104,7 @@ DECODER = Decoder(
             "2.5GT/s downstream",
             "available PCIe bandwidth",
             ": [10de:",
+            "nvidia 0",
             "PCI bridge to [bus",
         ),
         _parse,

@@ -16,7 +16,8 @@ _CLOCK_NOTE = "its times are of the BMC's clock; read as UTC"
 _PATTERN = (
     r"\s{0,8}(?:(?P<number>[0-9a-f]{1,5}) ?\| ?"
     r"(?:(?:(?P<month>\d{2})/(?P<day>\d{2})/(?P<year>\d{4}|\d{2})|Pre-Init ?) ?\| ?"
-    rf"(?P<clock>{CLOCK}|[\d:]{{1,12}})(?: (?P<zone>[A-Z]{{3,4}}))?) ?\| ?(?P<text>[^|]{{1,100}}\|.*)|"
+    rf"(?P<clock>{CLOCK}|[\d:]{{1,12}})(?: (?P<half>[AP]M))?(?: (?P<zone>[A-Z]{{3,5}}))?) ?\| ?"
+    r"(?P<text>[^|]{1,100}\|.*)|"
     rf"(?P<iso>\d{{4}}-\d{{2}}-\d{{2}}[T ]{CLOCK}) ?\| ?(?P<text2>[^|]{{1,100}}\|.*))"
 )
 
@@ -27,8 +28,15 @@ def _build(match: re.Match[str]) -> Parsed:
     time = None
     if match["year"] and len(match["clock"]) == len("00:00:00"):
         year = int(match["year"]) + (2000 if len(match["year"]) == 2 else 0)
-        time = make(year, int(match["month"]), int(match["day"]), match["clock"])
+        time = make(year, int(match["month"]), int(match["day"]), _of_day(match["clock"], match["half"]))
     return Parsed(text=match["text"], time=time, kernel=False, note=_CLOCK_NOTE)
+
+
+def _of_day(clock: str, half: str | None) -> str:
+    """A clock of 24 hours: in many locales ipmitool prints one of 12, with AM or PM."""
+    if half is None:
+        return clock
+    return f"{int(clock[:2]) % 12 + (12 if half == 'PM' else 0):02d}{clock[2:]}"
 
 
 READER = log_reader("ipmi_sel", _PATTERN, _build)

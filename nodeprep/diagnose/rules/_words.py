@@ -47,6 +47,9 @@ def arguments(words: Sequence[str]) -> str:
 
 _NAMES = {
     "dpc.containment": "containment of the port (DPC)",
+    "dpc.recovered": "recovery of the port",
+    "aer.recovery_failed": "a recovery that failed",
+    "aer.recovered": "a reset of the link",
     "pciehp.link_down": "link down",
     "pciehp.card_not_present": "card not present",
     "ghes.pcie": "an error that firmware reported",

@@ -24,6 +24,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         if not bridges:
             continue
         trouble = evidence.open("nccl.timeout", "nccl.system_error", "nccl.network", "iommu.fault", host=host)
+        if trouble:
+            trouble += [event for event in evidence.open("nccl.", host=host) if event not in trouble]
         started = evidence.open("collective.started", host=host)
         flags = listed(sorted(set().union(*map(_redirects, bridges))))
         told = "collectives are in trouble" if trouble else "a collective library ran" if started else ""

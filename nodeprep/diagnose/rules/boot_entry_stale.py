@@ -25,16 +25,21 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         entries = evidence.seen("boot.entry", host=host)
         told = [event for event in variables if set(lost) & set(event.data["args"])]
         bls = _is_bls(evidence, host)
+        other = not _is_of_grub(running[-1])
         run = evidence.seen("boot.mkconfig_run", "boot.update_grub_run", host=host)
         yield Finding(
             layer="config",
             severity="warning",
             summary=f"{arguments(lost)} in the defaults file and not in effect",
-            why=_why(lost, bls, run, entries),
+            why=_why(lost, bls, other, run, entries),
             events=(*told, *run, *evidence.seen("boot.bls_on", host=host), *entries, running[-1]),
             action="fix_config",
             then=(
-                "write_with_grubby_or_update_bls_cmdline" if bls else "run_update_grub",
+                "write_to_kernel_cmdline"
+                if other
+                else "write_with_grubby_or_update_bls_cmdline"
+                if bls
+                else "run_update_grub",
                 "verify_proc_cmdline_after_reboot",
             ),
             root_event="boot.grub_variable",
@@ -53,9 +58,22 @@ def _is_bls(evidence: Evidence, host: str) -> bool:
     )
 
 
-def _why(lost: list[str], bls: bool, run: list[Event], entries: list[Event]) -> str:
+def _is_of_grub(running: Event) -> bool:
+    """Whether GRUB started this kernel: another loader names the initrd by its EFI path."""
+    words = [str(word) for word in running.data["args"]]
+    return any(word.startswith("BOOT_IMAGE=") for word in words) or not any(
+        word.startswith("initrd=\\") for word in words
+    )
+
+
+def _why(lost: list[str], bls: bool, other: bool, run: list[Event], entries: list[Event]) -> str:
     parts = [f"/proc/cmdline lacks {listed(lost)}, which the defaults file has."]
-    if bls:
+    if other:
+        parts.append(
+            "The machine does not boot through GRUB but through systemd-boot or the EFI stub, which read "
+            "/etc/kernel/cmdline; update-grub changes nothing there."
+        )
+    elif bls:
         parts.append(
             "From RHEL 9.3 on grub2-mkconfig leaves the boot loader entries alone"
             + (", so running it changed nothing and another reboot changes nothing." if run else ".")

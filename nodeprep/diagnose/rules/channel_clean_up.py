@@ -8,7 +8,9 @@ from nodeprep.diagnose import catalog
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
-from nodeprep.diagnose.rules._words import listed, plural, times, total
+from nodeprep.diagnose.rules._words import codes, listed, plural, times, total
+
+_SEVERITIES = ("warning", "error", "critical")
 
 
 def explain(evidence: Evidence) -> Iterator[Finding]:
@@ -25,10 +27,46 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     for code, events in by_code.items():
         hosts = sorted({evidence.host(event) for event in events})
         yield _finding(code, events, "", f"on {plural(len(hosts), 'host')} ({listed(hosts[:8])})")
+    for host in evidence.hosts:
+        yield from _echoes(evidence, host, kinds)
     for _, device, events in evidence.by_device(evidence.open(*kinds)):
         for code in dict.fromkeys(int(event.data["code"]) for event in events):
             same = [event for event in events if event.data["code"] == code]
             yield _finding(code, same, device, f"on {device}" if device else "on GPUs that are not named")
+
+
+def _echoes(evidence: Evidence, host: str, kinds: tuple[str, ...]) -> Iterator[Finding]:
+    """Errors whose own lines are gone from the log: the driver names them beside what they took away."""
+    told = [
+        event
+        for event in evidence.open(*kinds, host=host)
+        if event.data.get("caused_by")
+        and catalog.xid(int(event.data["caused_by"])).severity in _SEVERITIES
+        and not evidence.seen(f"xid.{event.data['caused_by']}", host=host)
+    ]
+    if not told:
+        return
+    causes = {int(event.data["caused_by"]) for event in told}
+    gravest = max(causes, key=lambda code: (_SEVERITIES.index(catalog.xid(code).severity), code))
+    entry = catalog.xid(gravest)
+    devices = tuple(dict.fromkeys(event.device for event in told if event.data["caused_by"] == gravest))
+    evidence.explain(told)
+    yield Finding(
+        layer=entry.layer,
+        # It took channels away, so it was no notice.
+        severity="critical" if entry.severity == "critical" else "error",
+        device=devices[0] if len(devices) == 1 else "",
+        summary=f"Xid {listed(sorted(causes))}, of which only the clean-up is left in the log: "
+        f"{entry.meaning}",
+        why=(
+            f"Xid {listed(codes(told))} weighs nothing of its own, but {times(total(told))} the driver named "
+            f"Xid {listed(sorted(causes))} as the cause. Those lines are not in this log."
+        ),
+        events=tuple(told),
+        action=entry.action if entry.action not in ("none", "observe") else "run_diagnostics",
+        then=(*entry.then, "read_kernel_log"),
+        count=total(told),
+    )
 
 
 def _finding(code: int, events: list[Event], device: str, where: str) -> Finding:

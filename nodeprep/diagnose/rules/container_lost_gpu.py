@@ -13,6 +13,21 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     """One finding a host; only when nothing says that the GPU itself is lost."""
     for host in evidence.hosts:
         events = evidence.open("nvml.unknown_error", "nvml.insufficient_permissions", host=host)
+        library = evidence.open("nvml.library_missing", host=host)
+        if library and not evidence.seen("driver.not_loaded", host=host):
+            yield Finding(
+                layer="config",
+                severity="error",
+                summary="a program finds no NVML library (libnvidia-ml.so.1)",
+                why=(
+                    f"Told {times(total(library))}. The driver brings the library; a container gets it "
+                    "from the NVIDIA runtime. So either it was started with another runtime, or the host "
+                    "has no driver."
+                ),
+                events=tuple(library),
+                action="fix_config",
+                then=("set_nvidia_container_runtime", "check_driver_and_gpu_count"),
+            )
         old = evidence.open("container.driver_too_old", host=host)
         failed = evidence.open("container.cli_failed", host=host)
         if events:

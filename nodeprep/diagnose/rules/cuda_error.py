@@ -8,6 +8,7 @@ from nodeprep.diagnose import catalog
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
+from nodeprep.diagnose.rules._symptoms import follows
 from nodeprep.diagnose.rules._words import listed, times, total
 
 _SEVERITIES = ("info", "warning", "error", "critical")
@@ -40,14 +41,21 @@ def _finding(evidence: Evidence, host: str, root: Event, events: list[Event]) ->
         if kernel
         else " It goes with no Xid."
     )
+    slept = [
+        event
+        for event in evidence.seen("host.suspended", host=host)
+        if root.kind == "cuda.unknown" and follows(evidence, event, root, float("inf"))
+    ]
+    if slept:
+        beside = " The machine slept before; nvidia_uvm often does not survive that while programs hold it."
     return Finding(
         layer=entry.layer,
         severity=entry.severity,
         summary=f"CUDA error {entry.code} ({entry.text}): {entry.meaning}",
         why=f"Told {times(total(events))} by programs.{beside}",
-        events=(*events, *evidence.open("nccl.", host=host)),
+        events=(*slept[-1:], *events, *evidence.open("nccl.", host=host)),
         action=entry.action,
-        then=entry.then,
+        then=("reload_uvm_module", *entry.then) if slept else entry.then,
         root_event=root.kind,
         xids=(),
         count=total([event for event in events if event.kind == root.kind]),

@@ -56,6 +56,13 @@ _CASES = (
         "update_driver", ("rebuild_module_for_kernel",),
     ),
     _Case(
+        ("driver.peermem_refused",), "config", "warning",
+        "nvidia_peermem was built for other RDMA modules than are loaded",
+        "It takes its symbols from ib_core; those of the loaded modules (MLNX_OFED, DOCA or the kernel's "
+        "own) are others. The GPUs work; GPUDirect RDMA does not.",
+        "fix_config", ("rebuild_peermem_for_rdma_modules",),
+    ),
+    _Case(
         ("gpu.power_cable_missing",), "hardware", "critical",
         "the GPU lacks its power cables",
         "The board measures that its auxiliary power is not plugged in.",

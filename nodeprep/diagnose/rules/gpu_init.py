@@ -33,6 +33,7 @@ def _finding(evidence: Evidence, host: str, device: str, events: list[Event], lo
     gsp = [
         event for event in loose if event.kind == "gpu.boot_failed" and "riscv" in event.lines[0].text.lower()
     ]
+    gfw = [event for event in loose if "GFW" in event.lines[0].text]
     failed = [event for event in events if event.kind == "gpu.init_failed"]
     status = str(failed[0].data.get("status") or "") if failed else ""
     action: Action = "reboot_node"
@@ -52,6 +53,9 @@ def _finding(evidence: Evidence, host: str, device: str, events: list[Event], lo
             "not fitting."
         )
         then = ("update_driver_if_it_returns", *then)
+    if gfw:
+        parts.append("The firmware on the board (GFW) never finished its own boot, before any driver came.")
+        then = ("cold_power_cycle_if_reboot_fails", "reseat_card_and_riser", "rma_if_it_returns")
     parts.append("The log shows neither a lost link nor a missing address window as its reason.")
     return Finding(
         layer="driver",

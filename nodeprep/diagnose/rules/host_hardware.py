@@ -37,7 +37,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             )
         ):
             yield _device(evidence, host, device, events)
-        corrected = evidence.open(*_CORRECTED, host=host)
+        corrected = evidence.open(*_CORRECTED, "ghes.memory", "ghes.processor", host=host)
         if corrected:
             yield _corrected(corrected)
 

@@ -39,6 +39,27 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 then=("check_other_rank", "read_kernel_log"),
                 root_event="nccl.network",
             )
+        elif others and all(event.kind == "nccl.cuda_failure" for event in others):
+            nvls = [event for event in others if "nvls" in event.lines[0].text]
+            yield Finding(
+                layer="driver" if nvls else "application",
+                severity="warning",
+                summary="a CUDA call of NCCL failed" + (" while it set up NVLink SHARP" if nvls else ""),
+                why=(
+                    f"Told {times(total(others))}; the lines name no error of a GPU."
+                    + (
+                        " NVLink SHARP needs the fabric that the GPUs registered with: after a restart of "
+                        "the fabric manager all GPUs and NVSwitches need a reset."
+                        if nvls
+                        else ""
+                    )
+                ),
+                events=tuple(others),
+                action="run_diagnostics",
+                then=("check_fabric_state_completed", "reset_gpus_and_nvswitches", "read_kernel_log")
+                if nvls
+                else ("read_kernel_log", "check_driver_and_gpu_count"),
+            )
         elif others:
             yield Finding(
                 layer="application",

@@ -18,6 +18,7 @@ _UNNAMED = ("agent.ecc_double_bit", "cuda.ecc_uncorrectable", "cuda.contained")
 _STATE = (
     "smi.remap_failure",
     "smi.remap_pending",
+    "smi.retired_pending",
     "smi.remapped_rows",
     "smi.ecc_uncorrected",
     "smi.sram_threshold",
@@ -171,6 +172,8 @@ def _summary(device: str, faults: list[Event], worn: str) -> str:  # noqa: PLR09
         return f"memory of {of(device)} wears out: {worn}"
     if "smi.remap_failure" in kinds:
         return f"{of(device)} could not repair a memory row"
+    if "smi.sram_threshold" in kinds:
+        return f"SRAM of {of(device)} made more uncorrectable errors than its limit allows"
     if "xid.64" in kinds:
         return f"{of(device)} could not record a bad memory row for repair (Xid 64)"
     if kinds & {"xid.95", "xid.140"}:
@@ -198,6 +201,8 @@ def _why(faults: list[Event], kinds: set[str], worn: str, asks: str) -> str:
         parts.append(
             f"In this log {worn}. A repair that has to be made again is no cure, though none of them failed."
         )
+    if "smi.sram_threshold" in kinds:
+        parts.append("Errors of SRAM cannot be repaired; past its limit the vendor takes the GPU back.")
     if "xid.94" in kinds:
         parts.append(
             "Xid 94 says that the error stayed within the program that used the memory; the others go on."

@@ -15,6 +15,8 @@ from nodeprep.diagnose.rules._words import listed, of, times, total
 
 # What follows from a fault of an engine or of firmware comes while the driver waits for it.
 _TOGETHER_S = 120.0
+# Without times, what stands together came together.
+_NEXT_LINES = 20
 _SEVERITIES = ("info", "warning", "error", "critical")
 
 
@@ -46,7 +48,10 @@ def _belongs(evidence: Evidence, root: Event, event: Event) -> bool:
     if event.kind == root.kind:
         return True
     apart = evidence.clock.seconds(root, event)
-    return apart is not None and abs(apart) <= _TOGETHER_S
+    if apart is None:
+        one, other = root.lines[0], event.lines[0]
+        return one.source == other.source and abs(one.number - other.number) <= _NEXT_LINES
+    return abs(apart) <= _TOGETHER_S
 
 
 def _finding(evidence: Evidence, host: str, device: str, root: Event, events: list[Event]) -> Finding:

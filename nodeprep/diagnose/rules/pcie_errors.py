@@ -53,9 +53,36 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 continue
             corrected = evidence.open("aer.corrected.", host=host, device=device)
             yield _uncorrected(evidence, host, device, errors=mine, links=beside, corrected=corrected)
-        for _, device, events in evidence.by_device(evidence.open("aer.corrected.", host=host)):
+        groups = {
+            device: events
+            for _, device, events in evidence.by_device(evidence.open("aer.corrected.", host=host))
+        }
+        for device, ports in _links(evidence, host, groups).items():
             suppressed = evidence.open("aer.suppressed", host=host)
-            yield _corrected(evidence, device, events, suppressed)
+            told = {port: groups[port] for port in ports}
+            yield _corrected(evidence, device, groups[device], suppressed, other_end=told)
+
+
+def _links(evidence: Evidence, host: str, groups: dict[str, list[Event]]) -> dict[str, list[str]]:
+    """Devices with errors, and with each the port at the other end of its link if that has some as well."""
+    topology = evidence.topology(host)
+    below: dict[str, str] = {}
+    for device, events in groups.items():
+        nearest = next(iter(topology.above(device)), "")
+        if nearest in groups and _one_link(evidence, events, groups[nearest]):
+            below.setdefault(nearest, device)
+    ports = {device: [port for port, end in below.items() if end == device] for device in groups}
+    # A chain of switches keeps a finding a link: only what is no lower end of another one joins.
+    return {device: found for device, found in ports.items() if device not in below}
+
+
+def _one_link(evidence: Evidence, lower: list[Event], upper: list[Event]) -> bool:
+    """Whether a port replays what its device could not receive: both speak within seconds."""
+    return any(
+        abs(evidence.clock.seconds(one, other) or 0.0) <= _RECOVERY_WINDOW_S
+        for one in lower[:_SOME]
+        for other in upper[:_SOME]
+    )
 
 
 def _owner(evidence: Evidence, event: Event, others: list[Event]) -> str:
@@ -82,7 +109,9 @@ def _uncorrected(
 ) -> Finding:
     every = sorted((*errors, *links, *corrected), key=evidence.position)
     reading = _reading(errors)
-    recovered = any(
+    failed = [event for event in links if event.kind == "aer.recovery_failed"]
+    # A reset of the link is only the attempt: what failed after it was not recovered.
+    recovered = not failed and any(
         event.kind in ("aer.recovered", "dpc.recovered")
         for event in (*links, *evidence.seen("aer.recovered", host=host, device=device))
     )
@@ -116,7 +145,15 @@ def _uncorrected(
     )
 
 
-def _corrected(evidence: Evidence, device: str, events: list[Event], suppressed: list[Event]) -> Finding:
+def _corrected(
+    evidence: Evidence,
+    device: str,
+    events: list[Event],
+    suppressed: list[Event],
+    other_end: dict[str, list[Event]],
+) -> Finding:
+    # Both ends count one and the same error.
+    every = sorted((*events, *(each for told in other_end.values() for each in told)), key=evidence.position)
     count = total(events)
     densest = _densest(evidence, events)
     reading = _reading(events)
@@ -138,7 +175,7 @@ def _corrected(evidence: Evidence, device: str, events: list[Event], suppressed:
         severity, action, then = "warning", "observe", ("check_acs_and_iommu", "read_aer_counters")
     span = evidence.clock.seconds(events[0], events[-1]) if len(events) > 1 else None
     over = f" within {duration(span)}" if span else ""
-    kinds = listed(dict.fromkeys(called(event) for event in events))
+    kinds = listed(dict.fromkeys(called(event) for event in every))
     rate = (
         f" {densest} of them came within {_MANY_WINDOW_S / 60:g} min, and {_MANY} make a degraded link."
         if densest >= _MANY
@@ -156,9 +193,10 @@ def _corrected(evidence: Evidence, device: str, events: list[Event], suppressed:
         summary=f"{plural(count, 'corrected PCIe error')} at {device or 'a port'}: {kinds}",
         why=(
             f"Corrected {times(count)}{over}; nothing was lost.{rate}{more}"
+            + (f" {listed(other_end)} at the other end of the link tells of the same." if other_end else "")
             + (f" The type says that {_READINGS[reading]}." if reading else "")
         ),
-        events=(*events, *suppressed),
+        events=(*every, *suppressed),
         action=action,
         then=then,
         root_event=events[0].kind,

@@ -53,6 +53,15 @@ def test_compressed_data_that_end_early_are_a_gap(pack: Callable[[bytes], bytes]
     data = pack((BANNER + "".join(f"[{n:5d}.000000] line {n * 7919}\n" for n in range(5000))).encode())
     found = told(log=data[: len(data) // 2])
     assert any("cut off" in gap or "broken" in gap for gap in only(found).gaps)
+
+
+def test_what_a_cut_off_archive_still_holds_is_diagnosed() -> None:
+    data = gzip.compress(
+        (BANNER + XID + "".join(f"[{n:5d}.0] line {n * 7919}\n" for n in range(5000))).encode()
+    )
+    found = told(log=data[: len(data) // 2])
+    assert [incident.xids for incident in found.incidents] == [(79,)]
+    assert found.healthy is False
     assert not found.healthy
 
 
