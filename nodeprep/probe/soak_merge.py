@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from ..node import reading
+from . import soak_peers
 from .digests import KEPT
 from .phases.hbm_walk import FAULTS_KEPT
 
@@ -35,7 +36,7 @@ def merged(legs: Sequence[Document], starts_s: Sequence[float], account: Documen
         "started_at": legs[0]["started_at"],
         "duration_s": round(sum(leg["duration_s"] for leg in legs), 3),
         "gpus": [_gpu(address, legs, starts_s) for address in addresses],
-        "peers": _worst_peers([leg["peers"] for leg in legs]),
+        "peers": soak_peers.merge([leg["peers"] for leg in legs]),
         "soak": reading.ok(account),
     }
 
@@ -234,8 +235,3 @@ def _hops(legs: List[List[Document]]) -> List[Document]:
         same = [other for leg in legs for other in leg if other["address"] == hop["address"]]
         found.append({"address": hop["address"], **{kind: _all(same, kind, sum) for kind in kinds}})
     return found
-
-
-def _worst_peers(readings: Readings) -> Document:
-    """The last leg's, unless they could not be measured in one of them."""
-    return next((one for one in readings if one["state"] == "error"), readings[-1])
