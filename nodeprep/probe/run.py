@@ -240,7 +240,12 @@ class Run:
             "everybody": [one.gpu.address for one in self._records] if options.backend == "torch" else [],
             "gpu": {"address": gpu.address, "uuid": gpu.uuid, "name": gpu.name},
             "assignment": assignment_document(
-                Assignment(options.workload, options.budget, self._started, options.flip_on(gpu.address))
+                Assignment(
+                    options.workload,
+                    options.budget.with_peers(len(self._records)),
+                    self._started,
+                    options.flip_on(gpu.address),
+                )
             ),
         }
         try:

@@ -50,6 +50,8 @@ UINT, ULONGLONG, INT = 1, 3, 5
 # products with a period of 0.25 s: 974 W and 114 W at 700 W.
 BURST_PEAK, BURST_TROUGH = 1.39, 0.163
 XID_EVENT = 0x8
+# What an H200 with driver 580 says it can tell of; the Xid is one of these bits.
+_EVENT_TYPES = 65439
 
 
 class Refused(Exception):
@@ -761,7 +763,7 @@ DEVICE_ENTRIES: dict[str, Entry] = {
     "nvmlDeviceGetGspFirmwareVersion": lambda gpu, buffer: _put_text(buffer, 64, gpu.need("gsp.version")),
     "nvmlDeviceGetFieldValues": _field_values,
     "nvmlDeviceGetMemoryBusWidth": _value("memory_bus_bits"),
-    "nvmlDeviceGetSupportedEventTypes": _one(lambda _gpu: XID_EVENT),
+    "nvmlDeviceGetSupportedEventTypes": _one(lambda _gpu: _EVENT_TYPES),
     "nvmlDeviceGetPowerManagementLimit": _one(lambda gpu: gpu.state()["limit_mw"]),
     "nvmlDeviceGetPowerManagementLimitConstraints": _constraints,
     "nvmlDeviceGetPowerManagementDefaultLimit": _one(lambda gpu: gpu.need("power.default_w") * 1000),

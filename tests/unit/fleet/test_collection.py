@@ -247,6 +247,7 @@ def given(runs: Path, run_id: str = "new", **options: Any) -> dict[str, Any]:
         "workload": "vit-g",
         "inject": "",
         "gpus": [],
+        "duration_s": 0.0,
         "nvml_deadline_s": 30.0,
         "wait_s": 0.0,
         "deadline_s": 0.0,

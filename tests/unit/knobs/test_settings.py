@@ -141,7 +141,14 @@ def test_lost_aer_is_accepted_only_where_it_was_asked_for(policy: dict[str, Any]
 
 def test_nothing_is_written_by_what_this_version_cannot_write() -> None:
     writers = {knob.id for knob in all_knobs() if knob.settings is not None}
-    assert writers == {"gpu_power_boot", "gpu_power_limit", "gpu_persistence", "kernel_args", "pcie_link"}
+    assert writers == {
+        "bios",
+        "gpu_power_boot",
+        "gpu_power_limit",
+        "gpu_persistence",
+        "kernel_args",
+        "pcie_link",
+    }
     _, plan = planned({"bios": {"iommu": "disabled"}, "kernel_args": {"present": ["quiet"]}})
     assert {change.knob for change in plan.with_status("change")} <= writers
 

@@ -20,9 +20,13 @@ def meeting():
 
 def together(meeting: str, world: int, size: int) -> list[tuple[float, int | None]]:
     answers: dict[int, tuple[float, int | None]] = {}
+    # A rank that is done keeps its connections, as a real one does until the parent lets it go.
+    rings: list[ring.Ring] = []
 
     def take_part(rank: int) -> None:
-        answers[rank] = ring.Ring(meeting, rank, world).reduce(size, 1, verify=True)
+        mine = ring.Ring(meeting, rank, world)
+        rings.append(mine)
+        answers[rank] = mine.reduce(size, 1, verify=True)
 
     threads = [threading.Thread(target=take_part, args=(rank,)) for rank in range(world)]
     for thread in threads:
