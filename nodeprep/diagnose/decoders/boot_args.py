@@ -91,8 +91,6 @@ DECODER = Decoder(
         b"mkconfig",
         b"update-grub",
         b"Sourcing file",
-        b"ID=",
-        b"ID_LIKE=",
     ),
     decode=each(_WORDS, _parse),
 )

@@ -108,7 +108,6 @@ DECODER = Decoder(
         b"daemon-reload",
         b"NV_WARN_NOTHING",
         b"No devices were found",
-        b"00000000:",
     ),
     decode=decode,
 )
