@@ -29,8 +29,13 @@ class Evidence:
         self._named = {host for host in map(_named_host, given) if host}
         self._order = {id(event): number for number, event in enumerate(self.events)}
         self._by_host: dict[str, list[Event]] = {}
-        for event in self.events:
-            self._by_host.setdefault(self.host(event), []).append(event)
+        # Rules ask for a few kinds, hundreds of times, of logs with a thousand events of one kind.
+        self._places: dict[str | None, dict[str, list[int]]] = {None: {}}
+        for number, event in enumerate(self.events):
+            host = self.host(event)
+            self._by_host.setdefault(host, []).append(event)
+            for whose in (None, host):
+                self._places.setdefault(whose, {}).setdefault(event.kind, []).append(number)
         self.hosts = tuple(sorted(self._by_host))
         self._topologies: dict[str, Topology] = {}
         self._explained: set[int] = set()
@@ -55,11 +60,10 @@ class Evidence:
             host: Only of this host.
             device: Only of this device or another function of it.
         """
-        return [
-            event
-            for event in (self.events if host is None else self._by_host.get(host, ()))
-            if _is_of(event.kind, kinds) and (device is None or same_slot(event.device, device))
-        ]
+        places = self._places.get(host, {})
+        numbers = sorted(n for kind in places if _is_of(kind, kinds) for n in places[kind])
+        found = [self.events[number] for number in numbers]
+        return [event for event in found if device is None or same_slot(event.device, device)]
 
     def position(self, event: Event) -> int:
         """Where an event stands among all of them."""
