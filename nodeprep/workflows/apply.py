@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nodeprep.errors import NodeprepError, UsageError
@@ -140,6 +140,7 @@ def _apply_batch(
         {host: settings[host].get(BIOS, {}) for host in written},
         reboot=reboot,
         obstacle=mine.reset_obstacle,
+        look=mine.look_again,
     )
     bios.stage(edits)
     edits = {host: edit for host, edit in edits.items() if not bios.failed(host)}
@@ -154,7 +155,12 @@ def _apply_batch(
         and _waits(outcomes[host])
         and not bios.was_reset(host)
     ]
-    outcomes |= _reboot(session, [host for host in waiting if may_reboot(session, host, asked=reboot)])
+    due = [host for host in waiting if may_reboot(session, host, asked=reboot)]
+    held = mine.look_again(due)
+    outcomes |= _reboot(session, [host for host in due if host not in held])
+    for host, (words, hint) in held.items():
+        session.record(host, "reboot", "failed", error=words, hint=hint)
+        outcomes[host] = replace(outcomes[host], state="failed", error=words, hint=hint)
     there = [
         host for host in written if host not in trials or trials[host].state != "lost" or bios.was_reset(host)
     ]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from nodeprep.bmc.target import BmcTarget
 from nodeprep.model.outputs import Rollback
 from nodeprep.workflows.bios_facts import bios_target
-from nodeprep.workflows.bios_hosts import GOOD, BiosHost, BiosHosts, Bmc, Obstacle
+from nodeprep.workflows.bios_hosts import GOOD, BiosHost, BiosHosts, Bmc, Look, Obstacle, nobody_else
 from nodeprep.workflows.bios_restore import RestoreStore, has_restore_points
 from nodeprep.workflows.session import Session
 
@@ -23,7 +23,7 @@ class BiosBack:
         hosts: Hosts that were observed in this session.
         unread: By host, why its BIOS could not be read.
         reboot: False leaves every reset to others.
-        obstacle: As of `BiosHosts`.
+        obstacle, look: As of `BiosHosts`.
     """
 
     def __init__(
@@ -34,11 +34,12 @@ class BiosBack:
         unread: Mapping[str, str],
         reboot: bool,
         obstacle: Obstacle = lambda _: "",
+        look: Look = nobody_else,
     ) -> None:
         # Whose restore point is whose is told by the BMCs, so one that is silent may have one.
         self._unread = dict(unread) if has_restore_points(session.home) else {}
         mine = {host: dict[str, str]() for host in hosts if _restorable(session, host)}
-        self._hosts = BiosHosts(session, mine, reboot=reboot, obstacle=obstacle)
+        self._hosts = BiosHosts(session, mine, reboot=reboot, obstacle=obstacle, look=look)
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -60,6 +61,9 @@ class BiosBack:
             self._note(one, self._hosts.restore(one, bmc).state, (*GOOD, "staged"))
 
         waiting = [host for host in self._hosts if self._state(host) == "staged"]
+        held = self._hosts.look_again(waiting)
+        self._hosts.leave_out(held)
+        waiting = [host for host in waiting if host not in held]
         self._hosts.each(waiting, back)
         self._hosts.wait_for_return(waiting)
 

@@ -16,7 +16,7 @@ from nodeprep.model.facts import NodeFacts
 from nodeprep.model.outputs import Application
 from nodeprep.model.trial import TrialState
 from nodeprep.workflows import bios, bios_apply
-from nodeprep.workflows.bios_hosts import GOOD, BiosHost, BiosHosts, Bmc, Obstacle
+from nodeprep.workflows.bios_hosts import GOOD, BiosHost, BiosHosts, Bmc, Look, Obstacle, nobody_else
 from nodeprep.workflows.session import Session
 
 # The host runs again, so POST is over; some BMCs learn the new values minutes later.
@@ -30,7 +30,7 @@ class BiosWork:
     Args:
         wanted: By host, knobs and their values; hosts without any are left alone.
         reboot: False leaves every reset to others.
-        obstacle: As of `BiosHosts`.
+        obstacle, look: As of `BiosHosts`.
     """
 
     def __init__(
@@ -40,10 +40,11 @@ class BiosWork:
         *,
         reboot: bool,
         obstacle: Obstacle = lambda _: "",
+        look: Look = nobody_else,
     ) -> None:
         self._session = session
         due = {host: knobs for host, knobs in wanted.items() if knobs}
-        self._hosts = BiosHosts(session, due, reboot=reboot, obstacle=obstacle)
+        self._hosts = BiosHosts(session, due, reboot=reboot, obstacle=obstacle, look=look)
 
     def failed(self, host: str) -> bool:
         """Whether it did not end well."""
@@ -64,10 +65,16 @@ class BiosWork:
         self._take_back(mine)
 
     def bring_into_effect(self, hosts: Iterable[str]) -> None:
-        """Stages and resets where that is allowed, waits through POST, and reads back; else only stages."""
+        """Stages and resets where that is allowed, waits through POST, and reads back; else only stages.
+
+        Nothing is written for a host that another controller is found at work on: its reset would take it.
+        """
         mine = [host for host in hosts if host in self._hosts]
         may = [host for host in mine if self._hosts.may_reset(host)]
         self.stage([host for host in mine if host not in may])
+        held = self._hosts.look_again(may)
+        self._hosts.leave_out(held)
+        may = [host for host in may if host not in held]
         self._hosts.each(may, self._apply)
         self._take_back(may)
         self._hosts.wait_for_return(may)
@@ -82,6 +89,8 @@ class BiosWork:
             trials: By host, how its trial boot ended. An armed one leaves all of it to the next boot.
         """
         tried = [host for host, state in trials.items() if host in self._hosts and state != "armed"]
+        # A trial that is over holds its node no more; a lost one's is held, and cannot be asked.
+        self._hosts.look_again(host for host in tried if trials[host] in ("permanent", "rolled_back"))
         self._hosts.each([host for host in tried if trials[host] == "permanent"], self._settle)
         for host in tried:
             if trials[host] != "permanent":

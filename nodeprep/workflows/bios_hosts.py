@@ -65,6 +65,12 @@ class BiosHost:
 
 Work = Callable[[BiosHost, "Bmc"], None]
 Obstacle = Callable[[str], str]
+Look = Callable[[Sequence[str]], Mapping[str, tuple[str, str]]]
+
+
+def nobody_else(_hosts: Sequence[str]) -> Mapping[str, tuple[str, str]]:
+    """For hosts that no other controller can be at work on."""
+    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +89,7 @@ class BiosHosts:
         wanted: By host, knobs and their values.
         reboot: False leaves every reset to others.
         obstacle: Why a host is not this run's to reset, "" when it is; asked when a reset is due.
+        look: Asks hosts anew, right before resets; those that must not be reset, with why and what to do.
     """
 
     def __init__(
@@ -92,10 +99,12 @@ class BiosHosts:
         *,
         reboot: bool,
         obstacle: Obstacle = lambda _: "",
+        look: Look = nobody_else,
     ) -> None:
         self._session = session
         self._reboot = reboot
         self.obstacle = obstacle
+        self._look = look
         self._hosts: dict[str, BiosHost] = {}
         for target in session.pick(list(wanted)):
             bmc = bios_target(target)
@@ -164,6 +173,16 @@ class BiosHosts:
         if known is not None and known.simulated:
             return self._reboot
         return may_reboot(self._session, host, asked=self._reboot)
+
+    def look_again(self, hosts: Iterable[str]) -> Mapping[str, tuple[str, str]]:
+        """Hosts of these that this run would reset and must not any more, with why and what to do."""
+        return self._look([host for host in hosts if self.may_reset(host)])
+
+    def leave_out(self, held: Mapping[str, tuple[str, str]]) -> None:
+        """Fails hosts that must not be reset."""
+        for host, (words, hint) in held.items():
+            self._hosts[host].fail(words, hint)
+            self._session.record(host, PHASE, "failed", error=words, hint=hint)
 
     def wait_for_return(self, hosts: Sequence[str]) -> None:
         """Until hosts that their BMCs restarted answer again."""

@@ -13,7 +13,7 @@ import os
 import platform
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,12 @@ from nodeprep.errors import UsageError
 from nodeprep.fleet import Outcome
 from nodeprep.model.facts import TrialBoot
 from nodeprep.workflows.home import Home
-from nodeprep.workflows.session import Session
+from nodeprep.workflows.session import Observed, Session
 
 # Beside two reboots and a dead-man's time: the looks in between, a judgement, and the BMC's own slowness.
 _MARGIN_S = 600
+LOOK_PHASE = "claim"
+_ASK_HINT = "try again when the host answers (nodeprep inspect shows it)"
 _RUN = re.compile(r"[A-Za-z0-9-]{1,80}")
 
 
@@ -51,7 +53,36 @@ class Claim:
 
         The node has the last word: its facts are as old as the plan.
         """
-        trial = self._trial(host)
+        return self._held(self._trial(host))
+
+    def look_again(self, hosts: Sequence[str]) -> dict[str, tuple[str, str]]:
+        """Hosts that must not be reset now, with why and what to do; to be asked right before a reset.
+
+        A step on the node is refused while another controller's trial goes on; a BMC, and a plain reboot,
+        ask nobody, and the plan may be an hour old.
+        """
+        if not hosts:
+            return {}
+        seen = self._session.observe(hosts, label="before_reset", phase=LOOK_PHASE)
+        held: dict[str, tuple[str, str]] = {}
+        for host in hosts:
+            words, hint = self._held_now(host, seen)
+            if words:
+                held[host] = f"the host was not reset: {words}", hint
+                self._refused[host] = words
+        return held
+
+    def _held_now(self, host: str, seen: Observed) -> tuple[str, str]:
+        if host not in seen.facts:
+            lost = seen.failed.get(host)
+            why = lost.error if lost is not None and lost.error else "no answer"
+            return f"whether another controller is at work there cannot be asked: {why}", _ASK_HINT
+        trial = seen.facts[host].boot_loader.trial
+        if trial.state == "error":
+            return f"whether another controller is at work there is not known: {trial.detail}", _ASK_HINT
+        return self._held(trial.value)
+
+    def _held(self, trial: TrialBoot | None) -> tuple[str, str]:
         if trial is None or not trial.held_s or self._mine(trial):
             return "", ""
         run = f", run {trial.run}" if trial.run else ""

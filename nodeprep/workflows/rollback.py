@@ -33,7 +33,14 @@ def _rollback(
     held = {host: mine.refusal(host) for host in facts if mine.refusal(host)[0]}
     hosts = [host for host in facts if host not in held]
     unread = {host: facts[host].bios.detail for host in hosts if facts[host].bios.state == "error"}
-    bios = BiosBack(session, hosts, unread=unread, reboot=reboot, obstacle=mine.reset_obstacle)
+    bios = BiosBack(
+        session,
+        hosts,
+        unread=unread,
+        reboot=reboot,
+        obstacle=mine.reset_obstacle,
+        look=mine.look_again,
+    )
     bios.stage()
     outcomes = session.fleet.run(
         "rollback.yml",

@@ -17,6 +17,7 @@ from nodeprep.fleet import Outcome, Target
 from nodeprep.knobs import build_plan
 from nodeprep.model.codec import decode
 from nodeprep.model.facts import NodeFacts, TrialBoot
+from nodeprep.model.policy import Policy
 from nodeprep.model.reading import Reading
 from nodeprep.model.spec import NodeSpec
 from nodeprep.profiles import SiteSettings, resolve, settings_from_variables
@@ -69,6 +70,9 @@ class FakeSession:
 
     def record(self, host: str, phase: str, state: str, **_more: Any) -> None:
         self.records.append((host, phase, state))
+
+    def policy(self, _host: str) -> Policy:
+        return Policy()
 
     def save(self, relative: str, document: object) -> None:
         json.dumps(relative)
@@ -137,3 +141,20 @@ def test_hosts_that_could_not_even_be_planned_count_as_lost() -> None:
     done = apply(session, plans, Budget(max_failed="0"))  # type: ignore[arg-type]
     assert done["n1"].state == "skipped"
     assert session.played == []
+
+
+@pytest.mark.parametrize("theirs", [True, False])
+def test_a_plain_reboot_asks_the_node_anew(theirs: bool) -> None:
+    session = FakeSession({"n1": node("n1", 600.0)}, {})
+    session.outcomes = {"n1": Outcome("n1", "done", {"pcie_link": {"pending_reboot": True}}, "", "")}
+    facts = session.after["n1"]
+    assert facts is not None
+    trial = TrialBoot(
+        id="t1", phase="armed", cmdline="", booted=False, staged_at="", controller="alice@ctl1", held_s=60
+    )
+    if theirs:
+        loader = replace(facts.boot_loader, trial=Reading.ok(trial))
+        session.after = {"n1": replace(facts, boot_loader=loader)}
+    assert run(session) == {"n1": "failed" if theirs else "applied"}
+    assert len(session.played) == (1 if theirs else 2)
+    assert (("n1", "reboot", "failed") in session.records) is theirs

@@ -14,7 +14,7 @@ from bios_site import VT, Site, machine
 from nodeprep.fleet import Outcome, Target
 from nodeprep.knobs import build_plan
 from nodeprep.model.codec import decode
-from nodeprep.model.facts import NodeFacts
+from nodeprep.model.facts import NodeFacts, TrialBoot
 from nodeprep.model.outputs import Application
 from nodeprep.model.reading import Reading
 from nodeprep.model.spec import NodeSpec
@@ -44,6 +44,7 @@ class ApplySite(Site):
         self.played: list[str] = []
         self.policy_data: dict[str, Any] = {"bios": BIOS}
         self.units: tuple[str, ...] = ()
+        self.trial: TrialBoot | None = None
 
     def spec(self, facts: NodeFacts) -> NodeSpec:
         settings = settings_from_variables(
@@ -58,7 +59,10 @@ class ApplySite(Site):
 
     def node(self, host: str) -> NodeFacts:
         """The host as its kernel shows it."""
-        return replace(FACTS, host=host, iommu=replace(FACTS.iommu, units=Reading.ok(self.units)))
+        found = replace(FACTS, host=host, iommu=replace(FACTS.iommu, units=Reading.ok(self.units)))
+        if self.trial is None:
+            return found
+        return replace(found, boot_loader=replace(found.boot_loader, trial=Reading.ok(self.trial)))
 
     def save(self, *_document: object) -> None:
         """Nobody reads it."""
@@ -192,3 +196,18 @@ def test_a_bug_that_one_bmc_brings_out_is_no_other_hosts(site: Any, monkeypatch:
     assert done["n1"].state == "applied", done["n1"].error
     assert done["n2"].state == "failed"
     assert "KeyError" in done["n2"].error
+
+
+def test_a_trial_that_began_since_the_plan_costs_no_bios_change(site: Any) -> None:
+    hosts: ApplySite = site(machine(), kind=ApplySite)
+    hosts.policy_data = {"bios": BIOS, "gpu": GPU, "kernel_args": {"present": [], "absent": []}}
+    facts = hosts.observe(["n1"]).facts
+    plans = {"n1": build_plan(hosts.spec(facts["n1"]), facts["n1"])}
+    hosts.trial = TrialBoot(
+        id="t1", phase="armed", cmdline="", booted=False, staged_at="", controller="alice@ctl1", held_s=60
+    )
+    done = workflow.apply(hosts, plans, workflow.Budget())["n1"]  # type: ignore[arg-type]
+    assert done.state == "failed"
+    assert "begun by alice@ctl1" in done.error
+    assert "in 1 min" in done.hint
+    assert (hosts.boots(), hosts.waiting()) == (0, {})

@@ -238,6 +238,53 @@ def test_a_rollback_that_the_node_refused_for_another_controller_costs_no_reset(
     assert hosts.waited_for == ["n1"], "that of apply alone"
 
 
+def test_a_trial_that_began_since_the_plan_costs_its_host_no_bios_change(site: Any) -> None:
+    hosts = site(machine(), machine())
+    asked: list[list[str]] = []
+
+    def look(due: Any) -> Any:
+        asked.append(list(due))
+        return {"n1": ("a trial boot of alice@ctl1 is under way", "wait until it is over")}
+
+    work = hosts.work(look=look)
+    work.bring_into_effect(["n1", "n2"])
+    assert asked == [["n1", "n2"]]
+    assert work.failure("n1") == ("a trial boot of alice@ctl1 is under way", "wait until it is over")
+    assert (hosts.boots("n1"), hosts.waiting("n1")) == (0, {})
+    assert ("n1", "bios", "failed") in hosts.records
+    assert not work.failed("n2")
+    assert hosts.current("n2")[VT] == "Disabled"
+
+
+def test_nobody_is_asked_where_no_reset_is_due(site: Any) -> None:
+    hosts = site(machine())
+    asked: list[list[str]] = []
+
+    def look(due: Any) -> Any:
+        asked.append(list(due))
+        return {}
+
+    hosts.work(reboot=False, look=look).bring_into_effect(["n1"])
+    assert asked == [[]]
+    assert hosts.waiting().get(VT) == "Disabled"
+
+
+def test_a_trial_that_began_during_a_rollback_costs_no_reset_and_is_told(site: Any) -> None:
+    hosts = site(machine())
+    hosts.look()
+    hosts.work().bring_into_effect(["n1"])
+    held = {"n1": ("a trial boot of alice@ctl1 is under way", "wait until it is over")}
+    back = BiosBack(hosts, ["n1"], unread={}, reboot=True, look=lambda _: held)
+    back.stage()
+    back.finish()
+    assert (hosts.boots(), hosts.waiting().get(VT)) == (1, "Enabled")
+    rolled = Rollback(
+        host="n1", simulated=True, state="nothing", restored=(), cmdline_before="", cmdline_after=""
+    )
+    told = back.on(rolled)
+    assert (told.state, told.error, told.hint) == ("failed", *held["n1"])
+
+
 def test_a_home_that_cannot_be_written_changes_no_bios(site: Any, tmp_path: Path) -> None:
     hosts = site(machine())
     before = hosts.current()

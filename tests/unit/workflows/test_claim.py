@@ -19,6 +19,7 @@ from nodeprep.model.reading import Reading
 from nodeprep.workflows import claim as module
 from nodeprep.workflows.claim import claim, controller
 from nodeprep.workflows.home import Home
+from nodeprep.workflows.session import Observed
 
 FACTS = decode(
     (Path(__file__).parents[2] / "cases" / "knobs" / "facts.json").read_bytes(), NodeFacts, source="base"
@@ -136,3 +137,31 @@ def test_a_node_that_names_another_holder_is_not_reset(home: Home) -> None:
         )
         assert mine.reset_obstacle("n1") == "a trial boot of alice@ctl1 is under way"
         assert mine.reset_obstacle("n2") == ""
+
+
+def test_a_trial_that_began_after_the_plan_is_met_before_a_reset(home: Home) -> None:
+    old = session(home, "b", controller="alice@ctl1", run="a", held_s=0)
+    began = session(home, "b", controller="alice@ctl1", run="a", since="10:00", held_s=90).facts["n1"]
+    mine_now = session(home, "b", controller=controller(home), run="b", since="10:00", held_s=90).facts["n1"]
+    damaged = replace(FACTS, boot_loader=replace(FACTS.boot_loader, trial=Reading.error("cannot be read")))
+    asked: list[Any] = []
+
+    def observe(hosts: Any, **more: Any) -> Observed:
+        asked.append(more["label"])
+        told = {"theirs": began, "mine": mine_now, "damaged": damaged, "nobody": FACTS}
+        lost = Outcome("silent", "unreachable", {}, "no route", "")
+        return Observed(facts={host: told[host] for host in hosts if host in told}, failed={"silent": lost})
+
+    old.observe = observe
+    with claim(old) as mine:
+        assert mine.refusal("n1") == ("", "")
+        held = mine.look_again(["theirs", "mine", "damaged", "nobody", "silent"])
+        assert set(held) == {"theirs", "damaged", "silent"}
+        assert "was not reset: a trial boot is under way, begun by alice@ctl1" in held["theirs"][0]
+        assert "no route" in held["silent"][0]
+        assert "cannot be read" in held["damaged"][0]
+        assert all(hint for _, hint in held.values())
+        assert "alice@ctl1" in mine.reset_obstacle("theirs")
+        assert mine.reset_obstacle("mine") == ""
+        assert mine.look_again([]) == {}
+    assert asked == ["before_reset"]
