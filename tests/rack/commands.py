@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -58,4 +59,10 @@ class Cli:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            # As a terminal starts it: a test runner in the background ignores SIGINT, and hands that down.
+            preexec_fn=_interruptible,  # noqa: PLW1509 - the tests start no threads
         )
+
+
+def _interruptible() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
