@@ -12,6 +12,7 @@ from typing import TypeGuard
 from nodeprep.errors import UsageError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_OTHER = "name another folder with NODEPREP_HOME (or with -o, where the command has it)"
 _NOT_WRITABLE = (*_FULL, errno.EROFS)
 
 
@@ -56,11 +57,11 @@ def disk_error(path: Path, error: OSError) -> DiskError:
     if error.errno in _FULL:
         return DiskError(
             f"cannot write {path}: the disk is full",
-            hint=f"free space on the file system of {path.parent}, or name another folder with -o",
+            hint=f"free space on the file system of {path.parent}, or {_OTHER}",
         )
     return DiskError(
         f"cannot write {path}: {error.strerror or error}",
-        hint="name a folder you can write with -o, or set NODEPREP_HOME",
+        hint=_OTHER,
     )
 
 

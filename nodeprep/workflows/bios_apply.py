@@ -29,7 +29,7 @@ from nodeprep.bmc.redfish.reset import GRACEFUL_S
 from nodeprep.bmc.target import BmcTarget
 from nodeprep.errors import DocumentError, Inconclusive, NodeprepError, UsageError
 from nodeprep.fleet import Ledger
-from nodeprep.fleet.disk import explained
+from nodeprep.fleet.disk import DiskError, explained
 from nodeprep.model.bios import BiosApplication, BiosOutcome, BiosPlan, BiosValue
 from nodeprep.model.bios_restore import RestorePoint
 from nodeprep.model.codec import encode_pretty
@@ -50,6 +50,10 @@ _PRIVATE = 0o600
 BMC_ONLY = (
     "that this is in effect is the BMC's word: what the host runs with is to be seen on the host "
     "(nodeprep verify)"
+)
+_WAY_BACK = (
+    "values are staged in the BMC, or in effect: `nodeprep rollback` (for one BMC `nodeprep bios rollback "
+    "--bmc URL`) takes them back"
 )
 # A reset of an earlier run is waited for that long and no longer.
 _POST_S = 600.0
@@ -203,6 +207,9 @@ class _Work:
         self._last: BiosSettings | None = found.settings
         self._notes: list[str] = []
         self._point: RestorePoint | None = None
+        self._earlier: Path | None = None
+        self._result: Result | None = None
+        self._untouched = False
         self._ledger: Ledger | None = None
 
     @contextmanager
@@ -212,7 +219,7 @@ class _Work:
         Args:
             point: The restore point that is being taken back; the run then makes none of its own.
         """
-        with self._store.locked(), explained(self.folder):
+        with self._store.locked(), self._way_back_told(), explained(self.folder):
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._point = point
             self._ledger = Ledger.create(
@@ -241,6 +248,7 @@ class _Work:
         """Writes the restore point, then the steps."""
         planned = {name: value for step in steps for name, value in step.items()}
         earlier = self._store.last()
+        self._earlier = earlier[0] if earlier is not None else None
         unfinished = earlier[1] if earlier is not None and not earlier[1].finished else None
         point = continued(
             RestorePoint(
@@ -327,6 +335,7 @@ class _Work:
         """What happened."""
         if after is None and self._last is not None:
             self._read_back()
+        self._untouched = self._verb == "bios_apply" and self._changed_nothing(done)
         outcomes = tuple(
             self._outcome(name, value, knob_of.get(name, ""), done)
             for step in steps
@@ -334,6 +343,7 @@ class _Work:
         )
         point = self._point
         known = dict(point.values) if point is not None else {}
+        to_take_back = () if self._untouched else outcomes
         state = self._state(outcomes, done)
         if state in ("applied", "partial"):
             self._notes.append(BMC_ONLY)
@@ -343,7 +353,7 @@ class _Work:
             before=before,
             after=after,
             outcomes=outcomes,
-            restore_point={one.name: known.get(one.name, one.before) for one in outcomes},
+            restore_point={one.name: known.get(one.name, one.before) for one in to_take_back},
             job=done.jobs[-1] if done.jobs else "",
             resets=done.restarts,
             error=done.error or _first_trouble(outcomes),
@@ -351,14 +361,21 @@ class _Work:
             notes=(*before.notes, *self._notes, *done.notes),
             simulated=before.simulated,
             tls=before.tls,
-            restore_file=str(self.folder / FILE) if point is not None else "",
+            restore_file=str(self.folder / FILE) if point is not None and not self._untouched else "",
         )
 
     def close(self, document: BiosApplication) -> None:
         """Writes down how it ended."""
         _write_private(self.folder / DOCUMENT, encode_pretty(document))
         point = self._point
-        if point is not None and self._verb == "bios_apply":
+        if point is not None and self._untouched:
+            # What an administrator changes from now on is no later roll-back's to take back.
+            values = dict(self._found.settings.current)
+            ended = replace(
+                point, values=values, planned={}, after=values, jobs=(), finished=True, reset_at=0.0
+            )
+            self._store.withdraw(self.folder / FILE, ended, self._earlier)
+        elif point is not None and self._verb == "bios_apply":
             finished = document.state == "applied"
             after = dict(self._last.current) if self._last is not None and finished else {}
             jobs = tuple(dict.fromkeys((*point.jobs, *([document.job] if document.job else []))))
@@ -399,7 +416,26 @@ class _Work:
             notify=self.notify,
             on_reset=self._note_reset,
         )
+        self._result = applier.result
         return applier.run()
+
+    def _changed_nothing(self, done: Result) -> bool:
+        """Whether the BMC surely carried out nothing, and shows it."""
+        if not done.declined or done.staged or done.jobs or done.restarts or done.resets:
+            return False
+        before, last = self._found.settings, self._last
+        return last is not None and (last.current, last.pending) == (before.current, before.pending)
+
+    @contextmanager
+    def _way_back_told(self) -> Iterator[None]:
+        """A full disk breaks the run off; what the BMC has by then waits for any reset."""
+        try:
+            yield
+        except DiskError as error:
+            sent = self._result is not None and self._result.sent
+            if self._verb != "bios_apply" or not sent or self._untouched:
+                raise
+            raise DiskError(error.message, hint=f"{error.hint}; {_WAY_BACK}") from error
 
     def _note_reset(self) -> None:
         if self._point is not None and self._verb == "bios_apply":

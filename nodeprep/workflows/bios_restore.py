@@ -100,6 +100,18 @@ class RestoreStore:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_durably(self._pointer, encode_pretty(_Pointer(str(path))), mode=_PRIVATE)
 
+    def withdraw(self, path: Path, point: RestorePoint, earlier: Path | None) -> None:
+        """Ends the restore point of a run that changed nothing; the one before it counts again.
+
+        Raises:
+            DiskError: It cannot be written.
+        """
+        if earlier is None:
+            self.forget()
+        else:
+            write_durably(self._pointer, encode_pretty(_Pointer(str(earlier))), mode=_PRIVATE)
+        write_durably(path, encode_pretty(point), mode=_PRIVATE)
+
     def forget(self) -> None:
         """The settings are as before: there is nothing to restore any more."""
         self._pointer.unlink(missing_ok=True)

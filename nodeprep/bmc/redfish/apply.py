@@ -58,6 +58,8 @@ class Result:
         details: What is known of a setting that is not in effect.
         jobs: URIs, in their order.
         resets: Types that were sent.
+        sent: Settings were sent to the BMC, whatever came of it.
+        declined: The last that was to be written was not: nothing was sent, or all of it refused with 4xx.
         error: Why it ended early.
     """
 
@@ -68,6 +70,8 @@ class Result:
     restarts: int = 0
     resets: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    sent: bool = False
+    declined: bool = False
     error: str = ""
     hint: str = ""
     unreachable: bool = False
@@ -161,7 +165,7 @@ class Applier:
         if waited.settings is not None:
             self._explain(waited.settings, accepted, waited.why)
         if not waited.met:
-            self.result.error = waited.why
+            self.result.error, self.result.hint = waited.why, waited.hint
         return waited.met
 
     # An earlier run, or somebody else, may just have restarted the host.
@@ -172,6 +176,7 @@ class Applier:
         if not leave_post(self._connection, service, ends_at, self._clock):
             self.result.error = "the host does not come out of POST: nothing was written"
             self.result.hint = "look at its console"
+            self.result.declined = True
             return False
         running = self._bios_job()
         young, self._young_reset_s = self._young_reset_s, None
@@ -200,6 +205,7 @@ class Applier:
         """Stages what is not yet; the job that will bring it into effect, "" on a BMC without jobs."""
         changed: PreconditionFailed | None = None
         for _ in range(_STAGE_TRIES):
+            self.result.declined = False
             settings = self._reading.settings
             missing = {
                 name: value
@@ -234,11 +240,19 @@ class Applier:
 
     def _write(self, settings: BiosSettings, missing: Mapping[str, Scalar]) -> Staged:
         self._notify(f"staging {', '.join(f'{name}={value}' for name, value in missing.items())}")
-        return stage(self._connection, settings, missing, bios_password=self._options.bios_password)
+        self.result.sent = True
+        try:
+            done = stage(self._connection, settings, missing, bios_password=self._options.bios_password)
+        except RedfishError as error:
+            self.result.declined = 400 <= error.status < 500 and not error.after_lost_answer
+            raise
+        self.result.declined = done.declined
+        return done
 
     def _refuse_conflicts(self, jobs: Sequence[Job], *, writes: bool) -> None:
         for job in jobs:
             if blocks_change(job, writes=writes):
+                self.result.declined = True
                 raise Committed(in_the_way(job), uri=job.uri, hint="nothing was written")
 
     def _job_of(self, done: Staged) -> str:

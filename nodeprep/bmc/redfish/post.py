@@ -28,6 +28,10 @@ _LATE_S = 180.0
 _UNSEEN_S = 120.0
 # What is still staged so long after POST needs something else than this reset.
 _STUCK_S = 300.0
+_LATE_HINT = (
+    "look at the host's console; the same command again goes on from there, and `nodeprep rollback` (for one "
+    "BMC `nodeprep bios rollback --bmc URL`) takes it back"
+)
 _POST_OVER = frozenset({"osbootstarted", "osrunning", "setupentered"})
 _UNKNOWN_PROGRESS = frozenset({"", "none", "oem"})
 _HPE_OVER, _HPE_UNKNOWN = frozenset({"finishedpost"}), frozenset({"", "unknown", "poweroff", "null"})
@@ -48,6 +52,7 @@ class Waited:
     job: Job | None
     met: bool
     why: str = ""
+    hint: str = ""
 
 
 def in_post(system: Resource) -> bool | None:
@@ -148,7 +153,7 @@ class Watch:
             if ended is not None:
                 return ended
             if self._clock.now() + POLL_S >= self._ends_at:
-                return Waited(self._settings, self._job, False, self._too_late())
+                return Waited(self._settings, self._job, False, self._too_late(), _LATE_HINT)
             self._clock.wait(POLL_S)
 
     def _look(self) -> Waited | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from nodeprep.bmc.redfish.answers import Answer
 from nodeprep.bmc.redfish.bios import BiosSettings, Scalar
 from nodeprep.bmc.redfish.connection import Connection
-from nodeprep.bmc.redfish.errors import PasswordNeeded, Refused
+from nodeprep.bmc.redfish.errors import PasswordNeeded, RedfishError, Refused
 from nodeprep.bmc.redfish.messages import Message
 from nodeprep.bmc.redfish.settings_write import write_settings
 
@@ -33,12 +33,14 @@ class Staged:
         accepted: Taken as far as the answer tells.
         refused: By name, with the BMC's words.
         job: URI the answer named; "" for none.
+        declined: Nothing was taken: every request was refused with 4xx, and no answer got lost.
         applied_on_reset: The BMC was told, and agreed, to bring them into effect at the next reset.
     """
 
     accepted: dict[str, Scalar] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     job: str = ""
+    declined: bool = False
     applied_on_reset: bool = False
 
 
@@ -89,6 +91,7 @@ class _Stager:
         self._headers: dict[str, str] = {}
         self._apply_time = ON_RESET if ON_RESET in settings.apply_times else ""
         self._done = Staged()
+        self._unsure = False
 
     def stage(self, changes: Mapping[str, Scalar]) -> Staged:
         left = dict(changes)
@@ -104,7 +107,8 @@ class _Stager:
                 left = {name: value for name, value in left.items() if name not in bad}
                 continue
             self._take(answer, left)
-            break
+            return self._done
+        self._done.declined = not self._unsure
         return self._done
 
     def _take(self, answer: Answer, sent: Mapping[str, Scalar]) -> None:
@@ -154,7 +158,13 @@ class _Stager:
 
     def _written(self, changes: Mapping[str, Scalar]) -> Answer:
         body = self._settings.body(changes, apply_time=self._apply_time)
-        return write_settings(self._connection, self._settings, body, extra_headers=self._headers or None)
+        try:
+            return write_settings(self._connection, self._settings, body, extra_headers=self._headers or None)
+        except RedfishError as error:
+            # A 5xx may come of a write that was carried out, as may an answer that never came.
+            self._unsure = self._unsure or error.after_lost_answer or not 400 <= error.status < 500
+            error.after_lost_answer = self._unsure
+            raise
 
 
 def _about_apply_time(error: Refused) -> bool:

@@ -149,6 +149,7 @@ def test_a_licence_that_is_missing_fails_without_a_reset(site: Any) -> None:
     work.bring_into_effect(["n1", "n2"])
     assert "licen" in work.failure("n1")[0].lower()
     assert hosts.boots("n1") == 0
+    assert "the BIOS" not in work.failure("n1")[0], "there is nothing to take back"
     assert not work.failed("n2")
     assert hosts.current("n2")[VT] == "Disabled"
     assert ("n1", "bios", "failed") in hosts.records
