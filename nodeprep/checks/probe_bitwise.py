@@ -12,14 +12,17 @@ from nodeprep.checks._runs import each_run, result
 from nodeprep.model.golden import Bits, bits_of, block_name, difference, place_of
 from nodeprep.model.probe import Digests, GpuRun, ProbeResult
 from nodeprep.model.reading import Unreadable
-from nodeprep.model.result import CheckResult
+from nodeprep.model.result import CheckResult, Status
 from nodeprep.model.sighting import digests_of
 
 SOURCE = "nodeprep: one input, one answer (measured bit-identical over 60 iterations and two processes)"
 
 
 def evaluate(context: Context) -> Iterator[CheckResult]:
-    """One result a GPU, and one on the node when a GPU's bits could be compared with nobody's.
+    """One result a GPU, and one on the node when a GPU's bits could not be compared with golden digests.
+
+    There being none is no fault of the node's. A memory that cannot be read is an ERROR: it may hold
+    digests that an operator vouched for, and these bits may be others.
 
     The first iteration is each GPU's own reference, which a GPU that is always wrong would agree
     with; so references are compared between GPUs of one model on the node, and with the site's.
@@ -30,13 +33,15 @@ def evaluate(context: Context) -> Iterator[CheckResult]:
         if run.digests.value is not None:
             peers.setdefault(run.name, Counter())[_reference(probe, run.digests.value)] += 1
     yield from each_run(CHECK, context, "digests", partial(_judge, context, peers))
-    alone = dict.fromkeys(
-        compare(context.site, probe, run).words
-        for run in probe.gpus
-        if run.digests.value is not None and compare(context.site, probe, run).outcome == "nobody"
-    )
-    if alone:
-        yield CHECK.result("SKIPPED", "node", f"not compared with golden digests: {'; '.join(alone)}")
+    truths = [compare(context.site, probe, run) for run in probe.gpus if run.digests.value is not None]
+    yield from _not_compared("ERROR", [truth.words for truth in truths if truth.outcome == "unreadable"])
+    yield from _not_compared("SKIPPED", [truth.words for truth in truths if truth.outcome == "nobody"])
+
+
+def _not_compared(status: Status, words: list[str]) -> Iterator[CheckResult]:
+    if words:
+        reason = f"not compared with golden digests: {'; '.join(dict.fromkeys(words))}"
+        yield CHECK.result(status, "node", reason)
 
 
 def _judge(context: Context, peers: dict[str, Counter[Bits]], run: GpuRun) -> CheckResult:
