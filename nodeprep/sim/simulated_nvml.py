@@ -98,14 +98,25 @@ def end_load(root: str, address: str = "") -> None:
 
 def begin_bursts(root: str, address: str, period_s: float, duty: float) -> None:
     """Lets a loaded GPU's draw swing between full load and rest, until `end_bursts` or this process's end."""
+    _write(_burst_reads(root, address), "")
     shape = {"start": time.time(), "period_s": period_s, "duty": duty, "pid": os.getpid()}
     _write(Path(root, BURSTS, address), json.dumps(shape))
+
+
+def burst_reads(root: str, address: str) -> tuple[int, int]:
+    """How often the draw has been read since `begin_bursts`, at full load and at rest."""
+    seen = _burst_reads(root, address).read_text()
+    return seen.count("1"), seen.count("0")
 
 
 def end_bursts(root: str, address: str) -> None:
     """The load is steady again."""
     with contextlib.suppress(FileNotFoundError):
         Path(root, BURSTS, address).unlink()
+
+
+def _burst_reads(root: str, address: str) -> Path:
+    return Path(root, BURSTS, f"{address}.reads")
 
 
 def bad_cells(root: str, address: str) -> list[dict[str, Any]]:
@@ -342,7 +353,12 @@ class Gpu:
         if shape is None:
             return self.power_mw(0.12 if self.under_load() else 0.01)
         place = (time.time() - shape["start"]) % shape["period_s"] / shape["period_s"]
-        part = BURST_PEAK if place < shape["duty"] else BURST_TROUGH
+        loaded = place < shape["duty"]
+        # The first period belongs to whatever was before.
+        if time.time() - shape["start"] > shape["period_s"]:
+            with _burst_reads(self.root, self.address).open("a") as reads:
+                reads.write(f"{loaded:d}")
+        part = BURST_PEAK if loaded else BURST_TROUGH
         return int(self.enforced_mw() * part * self.slowdown() * (1 + self.wave(0.01, 0.7)))
 
     def _burst_shape(self) -> dict[str, float] | None:

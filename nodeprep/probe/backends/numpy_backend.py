@@ -11,7 +11,8 @@ import json
 import os
 import platform
 import time
-from typing import Any, Dict, List, Tuple
+from functools import partial
+from typing import Any, Callable, Dict, List, Tuple
 
 from ...node import nvml_library, reading
 from ..inject import Flip, make
@@ -38,6 +39,10 @@ _BOTH_WAYS_PART = 0.84
 _MEMORY_PARTS = {"copy": 0.86, "read": 0.85, "write": 0.87, "walk": 0.30}
 # The memory that a context and the probe's own buffers take.
 _RESERVE_BYTES = 2 << 30
+# Of each half of a simulated wave; some of them may be those of the ordinary samples.
+_LEAST_BURST_READS = 5
+# A sampler that has not read for so long is gone; one that reads ever so slowly ends the wave as well.
+_UNREAD_S, _LONGEST_BURSTS_S = 4.0, 30.0
 
 
 class NumpyBackend(Backend):
@@ -52,8 +57,8 @@ class NumpyBackend(Backend):
     """
 
     name = "numpy"
-    # The simulated wave is known to begin with, and the CPUs of a simulated rack are busy.
-    burst_samples_per_s = 4.0
+    # Its waves last until they were seen; how fast that goes is a property of the host's CPUs.
+    burst_samples_per_s = 0.25
 
     def __init__(self, root: str, gpu: Dict[str, Any]) -> None:
         if nvml_library.is_real(root):
@@ -128,11 +133,18 @@ class NumpyBackend(Backend):
         )
 
     def bursts(self, period_s: float, duty: float, count: int) -> Bursts:
-        """A small product a burst, compared; the simulated driver shows the draw of a real one."""
+        """A small product a burst, compared; the simulated driver shows the draw of a real one.
+
+        On a busy host there are more bursts than asked for: the wave lasts until both halves of it were
+        read, or nobody reads any more.
+        """
         self._simulation.begin_bursts(self._root, self._address, period_s, duty)
         try:
             wrong = compared = 0
-            for _ in range(count):
+            seen = _Watched(partial(self._simulation.burst_reads, self._root, self._address))
+            done = 0
+            while done < count or seen.wanted():
+                done += 1
                 started = time.monotonic()
                 found = self._numpy.digest(self._numpy.product())
                 compared += int(bool(self._product))
@@ -141,7 +153,7 @@ class NumpyBackend(Backend):
                 time.sleep(max(0.0, period_s - (time.monotonic() - started)))
         finally:
             self._simulation.end_bursts(self._root, self._address)
-        return Bursts(count, count, compared, wrong)
+        return Bursts(done, done, compared, wrong)
 
     def build(self, workload: Workload) -> None:
         """Makes weights and input.
@@ -261,3 +273,25 @@ class _Copies:
         self.bytes += self._pattern.nbytes
         self.checks += 1
         self.errors += int(not self._np.array_equal(self._back, self._pattern))
+
+
+class _Watched:
+    """Whether a simulated wave still waits to be seen.
+
+    Args:
+        reads: How often it was read, at full load and at rest.
+    """
+
+    def __init__(self, reads: Callable[[], Tuple[int, int]]) -> None:
+        self._reads = reads
+        self._before = (0, 0)
+        self._started = self._last_read = time.monotonic()
+
+    def wanted(self) -> bool:
+        """True until there are enough reads, or no more are to be expected."""
+        now, reads = time.monotonic(), self._reads()
+        if reads != self._before:
+            self._before, self._last_read = reads, now
+        if min(reads) >= _LEAST_BURST_READS:
+            return False
+        return now - self._last_read < _UNREAD_S and now - self._started < _LONGEST_BURSTS_S

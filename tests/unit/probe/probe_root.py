@@ -16,6 +16,8 @@ from nodeprep.sim import hardware
 from nodeprep.sim.hardware import Fault, SimulatedGpu
 
 ADDRESSES = ("0000:17:00.0", "0000:2a:00.0")
+# A whole probe takes 5 s alone, and 40 s beside eight busy processes on two CPUs.
+PATIENCE_S = 180.0
 
 
 def make_root(path: Path, *faults: Fault, on: int = 1, **values: Any) -> Path:
@@ -34,7 +36,9 @@ def command(root: Path, out: Path, *more: str) -> list[str]:
 
 def run(root: Path, out: Path, *more: str) -> subprocess.CompletedProcess[str]:
     """Runs the probe to its end."""
-    return subprocess.run(command(root, out, *more), capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        command(root, out, *more), capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
 
 
 def start(root: Path, out: Path, *more: str) -> subprocess.Popen[str]:
@@ -48,7 +52,7 @@ def start(root: Path, out: Path, *more: str) -> subprocess.Popen[str]:
 
 def wait_for(out: Path, wanted: Callable[[dict[str, Any]], bool]) -> None:
     """Waits for a progress line."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + PATIENCE_S
     while not any(map(wanted, progress(out))):
         assert time.monotonic() < end, f"it never came: {progress(out)}"
         time.sleep(0.05)

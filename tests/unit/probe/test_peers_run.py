@@ -7,7 +7,7 @@ import signal
 
 import pytest
 from peers_root import THIRD, three
-from probe_root import ADDRESSES, progress, result, run, start, workers
+from probe_root import ADDRESSES, PATIENCE_S, progress, result, run, start, workers
 
 pytest.importorskip("numpy", reason="numpy is not installed")
 
@@ -30,7 +30,7 @@ def test_a_killed_worker_leaves_the_others_to_each_other(tmp_path):
     process = start(three(tmp_path / "root"), tmp_path / "out", "--duration-s", "6")
     victim = sorted(workers(process.pid))[1]
     os.kill(victim, signal.SIGKILL)
-    assert process.wait(timeout=90) == 4
+    assert process.wait(timeout=PATIENCE_S) == 4
     found = result(tmp_path / "out")
     (failed,) = [gpu.pci_address for gpu in found.gpus if gpu.state == "failed"]
     through = tuple(gpu.pci_address for gpu in found.gpus if gpu.state == "completed")
