@@ -8,18 +8,9 @@ from nodeprep.bmc import measure
 from nodeprep.cli import _command
 from nodeprep.cli._bmc import Access, of_a_bmc
 from nodeprep.cli._output import Output
+from nodeprep.cli._sensors import UNITS
 from nodeprep.errors import ExitCode
 from nodeprep.model.bmc import BmcSensor, BmcSensors
-
-_UNITS = {
-    "temperature_c": "°C",
-    "margin_c": "°C to its limit",
-    "power_w": "W",
-    "voltage_v": "V",
-    "current_a": "A",
-    "fan_rpm": "rpm",
-    "fan_percent": "%",
-}
 
 
 @of_a_bmc
@@ -56,4 +47,4 @@ def _show(found: BmcSensors, out: Output) -> None:
 def _reading(sensor: BmcSensor) -> str:
     if sensor.value is None:
         return f"{sensor.state}: {sensor.detail}"
-    return f"{sensor.value:g} {_UNITS[sensor.kind]}"
+    return f"{sensor.value:g} {UNITS[sensor.kind]}"

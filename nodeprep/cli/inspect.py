@@ -10,7 +10,9 @@ from nodeprep.cli import _command
 from nodeprep.cli._aer import rows, uncounted
 from nodeprep.cli._bios import fact_lines
 from nodeprep.cli._output import Output
+from nodeprep.cli._sensors import COLUMNS, worst_rows
 from nodeprep.errors import ExitCode, worst
+from nodeprep.model.bmc import BmcSensors
 from nodeprep.model.facts import NodeFacts
 from nodeprep.model.outputs import FactsList
 from nodeprep.model.reading import Reading
@@ -23,10 +25,11 @@ def inspect(
     asked: Request,
     out: Output,
 ) -> ExitCode:
-    """Show what each node really is: PCI tree, GPUs, kernel, firmware. Changes nothing."""
+    """Show what each node really is: PCI tree, GPUs, kernel, firmware, BMC. Changes nothing."""
     with _command.session(asked, "inspect", out) as session:
-        facts = run_inspect(session).facts
+        found = run_inspect(session)
         run = session.run_document()
+    facts = found.facts
     code = worst([*map(_command.exit_of, run.hosts), *map(_exit_of_facts, facts.values())])
     if len(run.hosts) == 1:
         out.document(next(iter(facts.values())) if facts else _command.lost_document(run, code))
@@ -34,13 +37,16 @@ def inspect(
         out.document(FactsList(run=run, hosts=facts))
     for each in facts.values():
         _show(each, out)
+    for host, sensors in found.sensors.items():
+        if host not in facts:
+            _show_sensors(host, sensors, out)
     _command.explain_lost(run, out)
     return code
 
 
 def _exit_of_facts(facts: NodeFacts) -> ExitCode:
     """A node whose GPUs, or whose named BMC, could not be read was not inspected."""
-    unread = facts.nvml.gpus.value is None or facts.bios.state == "error"
+    unread = facts.nvml.gpus.value is None or "error" in (facts.bios.state, facts.sensors.state)
     return ExitCode.INCONCLUSIVE if unread else ExitCode.OK
 
 
@@ -70,6 +76,9 @@ def _show(facts: NodeFacts, out: Output) -> None:
         out.show(table)
     _show_aer(facts, out)
     _show_bios(facts, out)
+    if facts.bios.state != "error":
+        # The BMC that gave no BIOS was not asked for more.
+        _show_sensors(facts.host, facts.sensors, out)
     known = {gpu.pci_address for gpu in nvml.gpus.value or ()}
     for path in facts.pci.gpu_paths.value or ():
         if nvml.gpus.value is not None and path.gpu not in known:
@@ -83,6 +92,23 @@ def _show_bios(facts: NodeFacts, out: Output) -> None:
             out.show(escape(line))
     elif bios.state == "error":
         out.error(f"{facts.host}: BIOS unreadable: {bios.detail}")
+
+
+def _show_sensors(host: str, sensors: Reading[BmcSensors], out: Output) -> None:
+    if sensors.state == "error":
+        out.error(f"{host}: sensors of its BMC unreadable: {sensors.detail}")
+    if sensors.value is None:
+        return
+    rows_of = list(worst_rows(sensors.value))
+    if rows_of:
+        mark = " (simulated)" if sensors.value.simulated else ""
+        out.show(f"sensors of the BMC of {escape(host)}{mark}, over {sensors.value.source}:")
+        table = _command.table(COLUMNS)
+        for row in rows_of:
+            table.add_row(*map(escape, row))
+        out.show(table)
+    for note in sensors.value.notes:
+        out.show(f"  note: {escape(note)}")
 
 
 def _show_aer(facts: NodeFacts, out: Output) -> None:

@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from nodeprep.model.bios import BiosFacts
+from nodeprep.model.bmc import BmcSensors
 from nodeprep.model.reading import Reading
 
 SCHEMA = "nodeprep.facts/1"
 
 # What node code of an earlier version did not send is not known; it is never taken for fine.
 NOT_LOOKED_FOR: Reading[Any] = Reading("error", detail="not looked for by the node code that wrote this")
+NOT_ASKED_FOR: Reading[Any] = Reading("error", detail="not asked for: inspect alone asks a BMC for them")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -590,6 +592,9 @@ class NodeFacts:
     bios: Reading[BiosFacts] = NOT_LOOKED_FOR
     """The controller fills it in, from the node's BMC; not_supported where the inventory names none that
     has a path to BIOS settings."""
+    sensors: Reading[BmcSensors] = NOT_ASKED_FOR
+    """Evidence, and no part of any verdict: `inspect` fills it in, from the node's BMC; not_supported where
+    the inventory names none."""
     schema: Literal["nodeprep.facts/1"] = field(default="nodeprep.facts/1")
 
     def pci_device(self, address: str) -> PciDevice | None:

@@ -25,6 +25,7 @@ from nodeprep.workflows.asking import Asked, CertifyOptions, ask
 from nodeprep.workflows.content import content_digest
 from nodeprep.workflows.probing import Probed, probe
 from nodeprep.workflows.runs import load_view
+from nodeprep.workflows.sensors import keep_sensors
 from nodeprep.workflows.session import Session, now_text
 from nodeprep.workflows.signing_keys import SigningKeys
 from nodeprep.workflows.site_memory import SiteMemory
@@ -42,7 +43,7 @@ class Certified:
 def certify(session: Session, options: CertifyOptions) -> Mapping[str, Certified]:
     """Certificates of every host that could be observed; the others are in the ledger.
 
-    Writes facts, probe results, certificates and the report into the run folder.
+    Writes facts, the BMCs' sensors, probe results, certificates and the report into the run folder.
 
     Raises:
         UsageError: The level or workload cannot be run by this version.
@@ -53,7 +54,10 @@ def certify(session: Session, options: CertifyOptions) -> Mapping[str, Certified
     keys.open_for(before.values())
     # A policy that does not fit a node's GPUs is found before the load, not after it.
     before = {host: facts for host, facts in before.items() if _save_plan(session, facts)}
+    sensors = keep_sensors(session, before, before, label="before")
     probed = probe(session, asked, before)
+    # A BMC that gave nothing before is not waited for again; one of a node that was lost is the best witness.
+    keep_sensors(session, [host for host, one in sensors.items() if one.value is not None], {}, label="after")
 
     memory = SiteMemory(session.home)
     new = {host: _sightings(facts, probed[host]) for host, facts in before.items()}

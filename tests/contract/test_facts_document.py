@@ -19,7 +19,7 @@ from nodeprep.sim.hardware import SimulatedGpu, install
 from nodeprep.sim.root import build_root, hgx_node
 
 # What no node can tell: its BMC is asked from outside.
-FROM_CONTROLLER = {"bios"}
+FROM_CONTROLLER = {"bios", "sensors"}
 
 
 @pytest.fixture(scope="module")
