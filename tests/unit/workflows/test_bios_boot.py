@@ -257,6 +257,27 @@ def test_a_trial_that_began_since_the_plan_costs_its_host_no_bios_change(site: A
     assert hosts.current("n2")[VT] == "Disabled"
 
 
+def test_after_trials_that_are_over_their_hosts_are_asked_anew_and_silent_lost_ones_are_not(
+    site: Any,
+) -> None:
+    hosts = site(machine(), machine())
+    asked: list[list[str]] = []
+    held: dict[str, str] = {}
+
+    def look(due: Any) -> Any:
+        asked.append(list(due))
+        held.update(dict.fromkeys(due, "a trial boot of alice@ctl1 is under way"))
+        return {host: (words, "") for host, words in held.items()}
+
+    work = hosts.work(look=look, obstacle=lambda host: held.get(host, ""))
+    work.stage(["n1", "n2"])
+    hosts.os_reboot("n1")
+    work.settle({"n1": "rolled_back", "n2": "lost"})
+    assert asked == [["n1"]]
+    assert (hosts.boots("n1"), hosts.waiting("n1").get(VT)) == (1, "Enabled")
+    assert "left to others: a trial boot of alice@ctl1" in work.failure("n1")[0]
+
+
 def test_nobody_is_asked_where_no_reset_is_due(site: Any) -> None:
     hosts = site(machine())
     asked: list[list[str]] = []
