@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Set, Tuple
 
 from ...node import reading
 from ..stats import summary
@@ -24,10 +24,10 @@ _SETTLING_PERIODS = 1
 
 
 def _run(stage: Stage, seconds: float) -> None:
-    for period_s, share in PERIODS_S.items():
-        count = int(seconds * share / period_s)
-        if count < LEAST_BURSTS:
-            continue
+    counts = {period_s: int(seconds * share / period_s) for period_s, share in PERIODS_S.items()}
+    planned = {period_s: count for period_s, count in counts.items() if count >= LEAST_BURSTS}
+    stage.send(kind="bursts-planned", periods_s=list(planned))
+    for period_s, count in planned.items():
         start = stage.now()
         done = stage.backend.bursts(period_s + _OUT_OF_STEP_S, DUTY, count)
         stage.send(
@@ -47,30 +47,35 @@ class _Part(Part):
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
         self._waves: List[Dict[str, Any]] = []
+        self._planned: Set[float] = set()
 
     def takes(self) -> Dict[str, Take]:
-        return {"bursts": self._waves.append}
+        return {"bursts": self._waves.append, "bursts-planned": self._plan}
+
+    def _plan(self, message: Dict[str, Any]) -> None:
+        self._planned.update(message["periods_s"])
 
     def document(self, view: View) -> Document:
-        """For each period what telemetry saw in all rounds together."""
+        """For each period what telemetry saw in all rounds together; one that never came is an error."""
         if not self._waves:
             return {"transients": not_reached()}
-        periods = sorted({wave["period_s"] for wave in self._waves}, reverse=True)
+        waves: Dict[float, List[Dict[str, Any]]] = {period_s: [] for period_s in self._planned}
+        for wave in self._waves:
+            waves.setdefault(wave["period_s"], []).append(wave)
         found = {
-            "periods": [_period([w for w in self._waves if w["period_s"] == p], view) for p in periods],
+            "periods": [_period(p, waves[p], view) for p in sorted(waves, reverse=True)],
             "bursts_compared": sum(wave["compared"] for wave in self._waves),
             "mismatch_count": sum(wave["mismatches"] for wave in self._waves),
         }
         return {"transients": reading.ok(found)}
 
 
-def _period(waves: Sequence[Dict[str, Any]], view: View) -> Dict[str, Any]:
-    first = waves[0]
+def _period(period_s: float, waves: Sequence[Dict[str, Any]], view: View) -> Dict[str, Any]:
     return {
-        "period_s": first["period_s"],
-        "duty": first["duty"],
+        "period_s": period_s,
+        "duty": waves[0]["duty"] if waves else DUTY,
         "bursts": sum(wave["bursts"] for wave in waves),
-        "power": _power(waves, view),
+        "power": _power(waves, view) if waves else reading.error("the load ended before this period"),
     }
 
 

@@ -171,6 +171,14 @@ def test_without_a_limit_there_is_no_ratio() -> None:
     assert "GPU is lost" in found["periods"][0]["power"]["detail"]
 
 
+def test_a_planned_period_that_never_came_is_an_error_and_not_left_out() -> None:
+    said = run("transients", Backend(), seconds=8.0)
+    planned = next(message for message in said if message["kind"] == "bursts-planned")
+    found = document("transients", [planned, wave(1.0, 10.0, 20.0)], seen(0.02))["transients"]["value"]
+    states = [(one["period_s"], one["bursts"], one["power"]["state"]) for one in found["periods"]]
+    assert states == [(1.0, 8, "ok"), (0.25, 0, "error"), (0.05, 0, "error")]
+
+
 def test_waves_of_all_rounds_are_one_per_period_and_mismatches_add_up() -> None:
     said = [wave(1.0, 10.0, 20.0), wave(0.25, 20.0, 22.0), wave(1.0, 40.0, 50.0, mismatches=2)]
     found = document("transients", said, seen(0.02))["transients"]["value"]
