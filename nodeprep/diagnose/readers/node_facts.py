@@ -2,7 +2,7 @@
 
 Events as in _smi.py for each GPU; `nvml.hang` and `nvml.gpu_lost` where NVML did not answer;
 `gpu.not_in_nvml` for a GPU that is on the PCI bus and NVML does not know; `boot.cmdline` {args};
-`pci.bridge` where the path to a GPU shows the buses.
+AER counters as in _aer_counters.py.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.reader import Item, RawLine, Reader, Remark
+from nodeprep.diagnose.readers._aer_counters import counters
 from nodeprep.diagnose.readers._json_document import Document
 from nodeprep.diagnose.readers._smi import Gpu, pci_address
 
@@ -59,6 +60,7 @@ def _read(source: str, lines: Iterator[RawLine]) -> Iterator[Item]:
     if document.get("simulated") is not False:
         yield Remark(simulated=True)
     yield from _driver(document)
+    yield from counters(document)
     listed = document.get("nvml", "gpus")
     if not isinstance(listed, dict) or listed.get("state") != "ok":
         detail = listed.get("detail") if isinstance(listed, dict) else ""

@@ -12,7 +12,8 @@ from nodeprep.diagnose.evidence import Evidence
 WINDOW_S = 3600.0
 # Clocks of one host stamp one moment differently: journal, agents, applications.
 _SLACK_S = 5.0
-_ALWAYS = ("nccl.", "host.task_hung", "host.soft_lockup", "agent.unhealthy", "agent.other_event", "nvml.hang")
+_ALWAYS = ("nccl.", "host.task_hung", "host.soft_lockup", "agent.unhealthy", "agent.other_event", "nvml.hang",
+           "nvml.failed")  # fmt: skip
 _OF_A_DEAD_GPU = ("cuda.unknown", "cuda.no_device", "cuda.not_initialized", "cuda.launch_failed",
                   "cuda.devices_unavailable", "nvml.no_devices", "smi.err_cell")  # fmt: skip
 

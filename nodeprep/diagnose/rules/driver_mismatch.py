@@ -31,7 +31,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 f"the initramfs.{versions} "
                 "The GPUs are fine; a reboot, or unloading and loading the module, makes them one again."
             ),
-            events=tuple(events),
+            events=(*events, *evidence.open("nvml.failed", host=host)),
             action="reboot_node",
             then=("match_driver_and_library",),
         )

@@ -71,7 +71,7 @@ _CASES = (
 )  # fmt: skip
 # Programs see no GPU then; that is no news.
 _FOLLOW = ("driver.not_loaded", "gpu.none_found", "gpu.init_failed", "gpu.probe_failed", "nvml.no_devices",
-           "cuda.no_device", "nvml.driver_not_loaded")  # fmt: skip
+           "cuda.no_device", "nvml.driver_not_loaded", "nvml.failed")  # fmt: skip
 
 
 def explain(evidence: Evidence) -> Iterator[Finding]:

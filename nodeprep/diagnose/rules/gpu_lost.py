@@ -114,6 +114,12 @@ def _finding(evidence: Evidence, host: str, devices: list[str], losses: list[Eve
         if _near(evidence, event, loss) and _related(evidence, host, event, devices)
     ]
     after += evidence.open("gpu.probe_failed", "gpu.boot_failed", host=host)
+    # The kernel counts what a dying link did, also where its log has no line of it.
+    after += [
+        event
+        for event in evidence.open("aer_counter.fatal.", "aer_counter.nonfatal.", host=host)
+        if {event.device, *event.data.get("below", ())} & set(devices)
+    ]
     late = [
         event
         for event in evidence.open("xid.119", "xid.120", "xid.62", host=host)
