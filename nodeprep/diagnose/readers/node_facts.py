@@ -18,6 +18,8 @@ from nodeprep.diagnose.readers._json_document import Document
 from nodeprep.diagnose.readers._smi import Gpu, pci_address
 
 _SCHEMA = re.compile(rb"\"schema\": ?\"nodeprep\.facts/1\"")
+# The schema stands at the end of a document: in the archives, whose keys are sorted, and in run folders.
+_EARLY = (b'"aer_ownership"', b'"collector"')
 _HEAD = re.compile(rb"\s*\{")
 # Where the facts hold what nvidia-smi calls by these names.
 _FIELDS = (
@@ -47,8 +49,7 @@ _HUNG = "hung"
 def _sniff(lines: Sequence[bytes]) -> int:
     if not lines or not _HEAD.match(lines[0]):
         return 0
-    # The archive's documents have sorted keys, so that the schema comes late; these come early.
-    known = any(b'"aer_ownership"' in line for line in lines)
+    known = any(word in line for line in lines for word in _EARLY)
     return 96 if known or any(_SCHEMA.search(line) for line in lines) else 0
 
 

@@ -67,3 +67,12 @@ def test_without_its_log_the_same_counters_do() -> None:
         "aer_counter.corrected.bad_tlp",
         "aer_counter.nonfatal.completion_timeout",
     ]
+
+
+def test_facts_of_a_run_folder_are_known_though_their_schema_comes_last() -> None:
+    document = _facts("counted_fatal")
+    early = {"host": "n1", "collector": {"version": "0.1.0"}, "boot": {str(n): n for n in range(200)}}
+    schema = document.pop("schema")
+    found = told(facts=json.dumps({**early, **document, "schema": schema}, indent=2))
+    assert [each.format for each in found.inputs] == ["node_facts"]
+    assert [incident.root.event for incident in found.incidents] == ["aer_counter.fatal.malformed_tlp"]
