@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, BinaryIO, cast
 
 from nodeprep.bmc import BmcTarget, LogEntry, LogMark, LogNews, connect, for_all, read_access
+from nodeprep.bmc.event_log import LogPlace
 from nodeprep.bmc.target import VARIABLE as BMC_VARIABLE
 from nodeprep.diagnose.engine import Progress, diagnose
 from nodeprep.diagnose.inputs import Input, find_inputs
@@ -75,7 +76,9 @@ def _event_logs(targets: Mapping[str, BmcTarget]) -> dict[str, Input]:
 def _event_log(target: BmcTarget, cancelled: threading.Event) -> LogNews:
     with connect(target, cancelled=cancelled) as bmc:
         # From the first entry on, and no log that was cleared before now has lost anything of ours.
-        return bmc.log_since(LogMark(last="", content="", erased_at=bmc.log_mark().erased_at))
+        now = bmc.log_mark()
+        whole = {log: LogPlace({}) for log in now.logs}
+        return bmc.log_since(LogMark(last="", content="", erased_at=now.erased_at, logs=whole))
 
 
 def _as_input(answer: LogNews | NodeprepError) -> Input:
