@@ -101,11 +101,17 @@ def dell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield Site(folder / "site", served, tls_in(folder / "tls"))
 
 
-@pytest.mark.xdist_group("bios_role")
 class TestLife:
-    """One machine from before the first run to after the last; in this order."""
+    """One machine from before the first run to after the last; one test, so that nothing parts its steps."""
 
-    def test_check_mode_tells_and_changes_nothing(self, dell: Site) -> None:
+    def test_of_one_machine(self, dell: Site) -> None:
+        self._check_mode_tells_and_changes_nothing(dell)
+        self._the_first_run_brings_it_into_effect(dell)
+        self._the_second_run_changes_nothing(dell)
+        self._it_is_taken_back_once(dell)
+        self._the_password_is_in_no_output_log_or_record(dell)
+
+    def _check_mode_tells_and_changes_nothing(self, dell: Site) -> None:
         before = dell.current
         told = dell.play("--check", "--diff", nodeprep_bios_knobs=WANTED)
         assert told.code == 0, told.out
@@ -116,13 +122,13 @@ class TestLife:
         assert dell.bmc.state.settings.waiting == {}
         assert not (dell.folder / "home" / "runs").exists()
 
-    def test_the_first_run_brings_it_into_effect(self, dell: Site) -> None:
+    def _the_first_run_brings_it_into_effect(self, dell: Site) -> None:
         first = dell.play(nodeprep_bios_knobs=WANTED)
         assert first.code == 0, first.out
         assert first.changed == 1
         assert dell.current["ProcVirtualization"] == "Disabled"
 
-    def test_the_second_run_changes_nothing(self, dell: Site) -> None:
+    def _the_second_run_changes_nothing(self, dell: Site) -> None:
         boots = dell.bmc.state.host.boots_begun
         again = dell.play("--diff", nodeprep_bios_knobs=WANTED)
         assert (again.code, again.changed) == (0, 0), again.out
@@ -130,7 +136,7 @@ class TestLife:
         told = dell.play("--check", nodeprep_bios_knobs=WANTED)
         assert (told.code, told.changed) == (0, 0), told.out
 
-    def test_it_is_taken_back_once(self, dell: Site) -> None:
+    def _it_is_taken_back_once(self, dell: Site) -> None:
         told = dell.play("--check", "--diff", nodeprep_bios_state="restored")
         assert (told.code, told.changed) == (0, 1), told.out
         assert "+ProcVirtualization: Enabled" in told.out
@@ -141,7 +147,7 @@ class TestLife:
         again = dell.play(nodeprep_bios_state="restored")
         assert (again.code, again.changed) == (0, 0), again.out
 
-    def test_the_password_is_in_no_output_log_or_record(self, dell: Site) -> None:
+    def _the_password_is_in_no_output_log_or_record(self, dell: Site) -> None:
         (dell.folder / "secrets.yml").unlink()
         files = [path for path in dell.folder.rglob("*") if path.is_file()]
         assert any(path.name == "bios_apply.json" for path in files)
