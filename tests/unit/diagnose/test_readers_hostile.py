@@ -88,9 +88,15 @@ def test_time_grows_with_the_length_of_a_line_and_not_with_its_square(name: str,
         run(name, data)
         return time.process_time() - begun
 
-    small, large = took(SMALL), took(LARGE)
-    # Eight times the length; its square would be 64 times the time. What takes a moment proves nothing.
-    assert large < 0.05 or large < 32 * max(small, 0.002), (small, large)
+    # Eight times the length; its square would be 64 times the time. What takes a moment proves nothing, and a
+    # garbage collection in the wrong moment is not there the next time.
+    tries = []
+    for _ in range(4):
+        small, large = took(SMALL), took(LARGE)
+        if large < 0.05 or large < 32 * max(small, 0.002):
+            return
+        tries.append((small, large))
+    pytest.fail(f"seconds for a short and a long line: {tries}")
 
 
 @pytest.mark.parametrize(
