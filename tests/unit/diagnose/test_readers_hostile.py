@@ -106,7 +106,8 @@ def test_a_boundary_is_looked_for_in_short_lines_and_found_fast(line: bytes) -> 
     begun = time.process_time()
     boundary(line * 1)
     boundary(line * 1000)
-    assert time.process_time() - begun < 0.2
+    # What was quadratic took minutes here.
+    assert time.process_time() - begun < 5
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
