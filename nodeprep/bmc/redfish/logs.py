@@ -6,7 +6,6 @@ it says. Times do not decide: a BMC's clock is set when its host starts, as ofte
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -47,14 +46,14 @@ def mark(connection: Connection, service: Service) -> LogMark:
         BmcUnreachable: No answer.
     """
     places: dict[str, LogPlace] = {}
-    failure: RedfishError | None = None
-    for log in _event_logs(connection, service):
+    logs, failures = _event_logs(connection, service)
+    for log in logs:
         try:
             places[log.uri] = _end(connection, log)
         except RedfishError as error:
-            failure = error
-    if failure is not None and not places:
-        raise failure
+            failures.append(error)
+    if failures and not places:
+        raise failures[-1]
     return LogMark("", "", 0, places)
 
 
@@ -64,9 +63,17 @@ def since(connection: Connection, service: Service, place: LogMark) -> LogNews:
     Raises:
         As `mark`.
     """
+    logs, failures = _event_logs(connection, service)
+    if failures and not logs:
+        raise failures[-1]
     entries: list[LogEntry] = []
-    notes: list[str] = []
-    for log in _event_logs(connection, service):
+    # A log that can no longer be found has not said nothing.
+    notes = [f"a log cannot be looked for: {error.message}" for error in failures]
+    lost = sorted(set(place.logs) - {log.uri for log in logs})
+    notes += [
+        f"{uri} was there at the mark and is not found now: what is new in it is not known" for uri in lost
+    ]
+    for log in logs:
         before = place.logs.get(log.uri)
         if before is None:
             notes.append(f"{log.name} was not readable before, so what is new in it is not known")
@@ -85,32 +92,41 @@ def since(connection: Connection, service: Service, place: LogMark) -> LogNews:
     return LogNews(tuple(entries), "; ".join(notes))
 
 
-def _event_logs(connection: Connection, service: Service) -> list[_Log]:
+def _event_logs(connection: Connection, service: Service) -> tuple[list[_Log], list[RedfishError]]:
+    """The logs, and why others that the BMC names could not be looked at."""
     found: dict[str, _Log] = {}
-    for uri in _services(connection, service):
+    failures: list[RedfishError] = []
+    for uri in _services(connection, service, failures):
         if _OTHERS.search(uri.rstrip("/").rsplit("/", 1)[-1]):
             continue
-        with contextlib.suppress(RedfishError):
+        try:
             log = connection.get(uri)
             entries = log.find_link("Entries")
-            # Lenovo's SEL is there for its actions, and has no entries.
-            if entries and log.body.get("ServiceEnabled") is not False:
-                name = log.body.get("Id")
-                found[entries] = _Log(name if isinstance(name, str) and name else uri, entries)
-    if not found:
+        except RedfishError as error:
+            failures.append(error)
+            continue
+        # Lenovo's SEL is there for its actions, and has no entries.
+        if entries and log.body.get("ServiceEnabled") is not False:
+            name = log.body.get("Id")
+            found[entries] = _Log(name if isinstance(name, str) and name else uri, entries)
+    if not found and not failures:
         raise Missing(f"the {connection.target} has no event log over Redfish", uri=service.root.uri)
-    return list(found.values())
+    return list(found.values()), failures
 
 
-def _services(connection: Connection, service: Service) -> Iterator[str]:
+def _services(connection: Connection, service: Service, failures: list[RedfishError]) -> Iterator[str]:
     seen: set[str] = set()
     for owner in (service.system, service.manager):
-        with contextlib.suppress(RedfishError):
+        try:
             collection = owner.find_link("LogServices") if owner is not None else None
             # Lenovo's manager names the system's.
-            if collection and collection not in seen:
-                seen.add(collection)
-                yield from connection.get(collection).members()
+            members = connection.get(collection).members() if collection and collection not in seen else ()
+        except RedfishError as error:
+            failures.append(error)
+            continue
+        if collection:
+            seen.add(collection)
+        yield from members
 
 
 def _end(connection: Connection, log: _Log) -> LogPlace:

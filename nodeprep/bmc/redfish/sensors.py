@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -130,9 +129,13 @@ def _of_collection(connection: Connection, chassis: Resource, notes: list[str]) 
     for member in listed if isinstance(listed, list) else []:
         whole: Mapping[str, Any] = member if isinstance(member, Mapping) and "ReadingType" in member else {}
         if not whole:
-            with contextlib.suppress(RedfishError):
-                found = _read(connection, collection.as_link(member, "Members"), notes)
-                whole = found.body if found is not None else {}
+            try:
+                uri = collection.as_link(member, "Members")
+            except RedfishError as error:
+                notes.append(error.message)
+                continue
+            found = _read(connection, uri, notes)
+            whole = found.body if found is not None else {}
         kind = _KINDS.get(_word(whole, "ReadingType").lower())
         if kind == "temperature_c" and is_margin(_word(whole, "Name")):
             kind = "margin_c"
