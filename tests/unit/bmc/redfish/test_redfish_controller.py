@@ -25,7 +25,7 @@ from nodeprep.bmc import (
     set_marks,
 )
 from nodeprep.bmc.event_log import LogPlace
-from nodeprep.bmc.redfish.errors import Missing, NotTrusted
+from nodeprep.bmc.redfish.errors import Missing, NotTrusted, RedfishError
 from nodeprep.bmc.target import BmcTarget, TlsTrust
 from nodeprep.errors import ApplyFailed, Interrupted
 from nodeprep.model.codec import decode, encode
@@ -319,6 +319,32 @@ def test_a_log_that_was_not_readable_at_the_mark_is_told(serve: Callable[..., Se
         news = controller.log_since(LogMark("", "", 0, {"/redfish/v1/other": LogPlace({})}))
     assert news.entries == ()
     assert "not known" in news.note
+
+
+def test_a_log_that_is_no_longer_found_is_told_and_the_others_are_read(serve: Callable[..., Served]) -> None:
+    dump = tree("Acme", "Systems/IML", "Managers/SEL")
+    # The manager names it still, and answers 404.
+    del dump[f"{MANAGER}/LogServices/SEL"]
+    served = serve(dump)
+    sel = f"{MANAGER}/LogServices/SEL/Entries"
+    with connect(served.target) as controller:
+        mark = controller.log_mark()
+        before = LogMark("", "", 0, {**mark.logs, sel: LogPlace({})})
+        served.logs.add("new")
+        news = controller.log_since(before)
+    assert [entry.text for entry in news.entries] == ["IML: OK: new"]
+    assert "a log cannot be looked for" in news.note
+    assert f"{sel} was there at the mark and is not found now" in news.note
+
+
+def test_the_only_log_that_cannot_be_looked_at_is_not_taken_for_none(serve: Callable[..., Served]) -> None:
+    dump = tree("Acme", "Managers/SEL")
+    del dump[f"{MANAGER}/LogServices/SEL"]
+    with connect(serve(dump).target) as controller:
+        for ask in (controller.log_mark, lambda: controller.log_since(LogMark("", "", 0, {}))):
+            with pytest.raises(RedfishError) as caught:
+                ask()
+            assert "no event log" not in str(caught.value)
 
 
 def test_evidence_of_a_node_that_hangs(serve: Callable[..., Served]) -> None:
