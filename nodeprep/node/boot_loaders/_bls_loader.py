@@ -6,6 +6,7 @@ as do their kernels' entries.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, Dict, List, Optional, Sequence
 
 from .. import durable
@@ -73,17 +74,17 @@ class BlsLoader(BootLoader):
     def _must_be_editable(self) -> None:
         """Raises: Refusal: The entries of this node cannot be edited by the back end."""
 
+    @abstractmethod
     def _edit_all(self, edit: Edit) -> None:
         """Makes the edit wherever arguments are kept."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _default(self) -> BlsEntry:
         """The entry of the next plain boot."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _entries(self) -> List[BlsEntry]:
         """Every entry but the one-shot one."""
-        raise NotImplementedError
 
     def _state(self) -> Dict[str, Any]:
         """Everything that `_edit_all` may change; can be stored as JSON."""

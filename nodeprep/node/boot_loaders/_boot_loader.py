@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Dict, Optional, Sequence
 
@@ -46,8 +47,10 @@ class Entry:
     source: str
 
 
-class BootLoader:
-    """One boot loader on one node. The base refuses everything that a back end does not know how to do.
+class BootLoader(ABC):
+    """One boot loader on one node.
+
+    A back end that lacks something cannot be made at all: on a node it would be missed amid a commit.
 
     Attributes:
         id: Name of the back end.
@@ -62,13 +65,13 @@ class BootLoader:
         self._run_program: Optional[_tools.Run] = run or (_tools.run if is_real(root) else None)
 
     @classmethod
+    @abstractmethod
     def recognise(cls, root: str) -> str:
         """What shows that this boot loader is in charge here, "" when nothing does.
 
         Raises:
             OSError: It cannot be known.
         """
-        raise NotImplementedError
 
     def refusal(self) -> Optional[Refusal]:
         """Why kernel arguments cannot be changed on this node at all, None when they can.
@@ -78,6 +81,7 @@ class BootLoader:
         """
         return None
 
+    @abstractmethod
     def default_entry(self) -> Entry:
         """What the next plain boot would take.
 
@@ -86,12 +90,12 @@ class BootLoader:
             ValueError: Its content does not tell.
             Refusal: This back end is recognised only.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def one_shot_obstacle(self) -> str:
         """Why a one-shot entry cannot be trusted on this node, "" when it can."""
-        raise NotImplementedError
 
+    @abstractmethod
     def stage_trial(self, cmdline: str) -> None:
         """Writes the one-shot entry: the default entry with this command line. Does not arm it.
 
@@ -99,12 +103,12 @@ class BootLoader:
             Refusal: It cannot be done safely; nothing has changed.
             OSError, ValueError, ToolError: As `default_entry`, or a file cannot be written.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def staged(self) -> Optional[str]:
         """Command line of the one-shot entry, None when there is none."""
-        raise NotImplementedError
 
+    @abstractmethod
     def arm(self) -> None:
         """Lets the next boot, and only that one, take the one-shot entry; read back afterwards.
 
@@ -112,20 +116,20 @@ class BootLoader:
             Refusal: It cannot be trusted here, or nothing is staged.
             OSError, ToolError: It cannot be written.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def armed(self) -> bool:
         """Whether the next boot would take the one-shot entry."""
-        raise NotImplementedError
 
+    @abstractmethod
     def disarm(self) -> None:
         """Lets the next boot be a plain one; does nothing when it already is."""
-        raise NotImplementedError
 
+    @abstractmethod
     def unstage(self) -> None:
         """Removes the one-shot entry; does nothing when there is none. Disarms first."""
-        raise NotImplementedError
 
+    @abstractmethod
     def commit(self, edit: Edit) -> None:
         """Makes an edit permanent, also for kernels installed later; read back afterwards.
 
@@ -133,12 +137,12 @@ class BootLoader:
             Refusal: The boot loader would not do what was asked; everything is as it was before.
             OSError, ValueError, ToolError: A file or a program failed; everything is as it was before.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def snapshot(self) -> Dict[str, Any]:
         """All that `restore` needs to take back later commits; can be stored as JSON."""
-        raise NotImplementedError
 
+    @abstractmethod
     def restore(self, snapshot: Dict[str, Any], edits: Sequence[Edit] = ()) -> None:
         """Permanent arguments as at the snapshot; what others changed since is kept where possible.
 
@@ -150,7 +154,6 @@ class BootLoader:
             Refusal: The snapshot is of another back end, or the result is not what it should be.
             OSError, ValueError, ToolError: As `commit`.
         """
-        raise NotImplementedError
 
     def _run(self, argv: Sequence[str], timeout_s: float = _tools.TIMEOUT_S) -> str:
         self._must_be_writable()

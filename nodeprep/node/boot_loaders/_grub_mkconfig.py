@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+from abc import abstractmethod
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from .. import durable
@@ -129,17 +130,17 @@ class GrubMkconfig(BootLoader):
     def _must_be_editable(self) -> None:
         """Raises: Refusal: This node's settings cannot be edited by the back end."""
 
+    @abstractmethod
     def _edited(self, edit: Edit) -> Files:
         """The settings' files with an edit made."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _settings(self) -> Any:
         """What `_restored` needs; can be stored as JSON."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _restored(self, settings: Any) -> Files:
         """The settings' files with nodeprep's share as it was."""
-        raise NotImplementedError
 
     def _judge_restored(self, after: Entry, snapshot: Dict[str, Any]) -> None:
         """Raises: Refusal: This is not what the restore point says."""

@@ -38,6 +38,10 @@ class Files(BootLoader):
         self.refuses = ""
         self.garbles = ""
 
+    @classmethod
+    def recognise(cls, root: str) -> str:
+        return _CONFIG if durable.content(root, _CONFIG) is not None else ""
+
     def default_entry(self) -> Entry:
         return Entry("Linux", RELEASE, self._read(_GENERATED), _GENERATED)
 
