@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from nodeprep.checks._check import Check, Context
 from nodeprep.checks._runs import result
@@ -13,7 +13,23 @@ from nodeprep.model.result import CheckResult
 ALONE = "the node has a single GPU, which has no peers"
 
 
-def peers(context: Context) -> Peers | None:
+def of_peers(
+    check: Check, context: Context, judge: Callable[[Peers], Iterator[CheckResult]]
+) -> Iterator[CheckResult]:
+    """What `judge` says of the GPUs that were measured together, and an ERROR for each that was not.
+
+    Raises:
+        Unreadable: As `_peers`.
+    """
+    found = _peers(context)
+    if found is None:
+        yield check.result("SKIPPED", "node", ALONE)
+        return
+    yield from _left_out(check, context, found)
+    yield from judge(found)
+
+
+def _peers(context: Context) -> Peers | None:
     """What the GPUs did together; None on a node with a single GPU.
 
     Raises:
@@ -28,7 +44,7 @@ def peers(context: Context) -> Peers | None:
     return found
 
 
-def left_out(check: Check, context: Context, found: Peers) -> Iterator[CheckResult]:
+def _left_out(check: Check, context: Context, found: Peers) -> Iterator[CheckResult]:
     """An ERROR for each GPU that got through its own load and was not measured beside the others.
 
     The checks judge whom the stage lists; a GPU that it lost must not be judged by nobody.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from nodeprep.checks._check import Check, Context
-from nodeprep.checks._peers import ALONE, left_out, links_of, peers, without_nvlink
+from nodeprep.checks._peers import links_of, of_peers, without_nvlink
 from nodeprep.model.probe_peers import AllReduceSize, Peers
 from nodeprep.model.reading import Unreadable
 from nodeprep.model.result import CheckResult
@@ -19,11 +20,10 @@ MIB = 1 << 20
 
 def evaluate(context: Context) -> Iterator[CheckResult]:
     """One result: on the GPU that hung, else on the node."""
-    found = peers(context)
-    if found is None:
-        yield CHECK.result("SKIPPED", "node", ALONE)
-        return
-    yield from left_out(CHECK, context, found)
+    return of_peers(CHECK, context, partial(_each, context))
+
+
+def _each(context: Context, found: Peers) -> Iterator[CheckResult]:
     hung = found.all_reduce.hung
     subject = hung[0].gpu if len(hung) == 1 else "node"
     yield CHECK.on(subject, "probe#/peers/value/all_reduce", _judge, found, context)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from nodeprep.checks._check import Check, Context
 from nodeprep.checks._counters import growth_where_counted
-from nodeprep.checks._peers import ALONE, left_out, links_of, peers, without_nvlink
+from nodeprep.checks._peers import links_of, of_peers, without_nvlink
 from nodeprep.model.probe_peers import Peers
 from nodeprep.model.reading import Unreadable
 from nodeprep.model.result import CheckResult
@@ -17,11 +17,10 @@ SOURCE = "nodeprep: an accepted link is quiet (see the page)"
 
 def evaluate(context: Context) -> Iterator[CheckResult]:
     """One result a GPU."""
-    found = peers(context)
-    if found is None:
-        yield CHECK.result("SKIPPED", "node", ALONE)
-        return
-    yield from left_out(CHECK, context, found)
+    return of_peers(CHECK, context, _each)
+
+
+def _each(found: Peers) -> Iterator[CheckResult]:
     for address in found.gpus:
         places = [number for number, around in enumerate(found.nvlinks) if around.gpu == address]
         evidence = "probe#/peers/value/nvlinks" + "".join(f"/{number}" for number in places)

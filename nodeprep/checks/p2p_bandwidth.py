@@ -8,7 +8,7 @@ from functools import partial
 from statistics import median
 
 from nodeprep.checks._check import Check, Context
-from nodeprep.checks._peers import ALONE, from_source, left_out, links_of, peers, without_nvlink
+from nodeprep.checks._peers import from_source, links_of, of_peers, without_nvlink
 from nodeprep.model.probe_peers import PeerPair, Peers
 from nodeprep.model.reading import Unreadable
 from nodeprep.model.result import CheckResult
@@ -30,17 +30,16 @@ class _Floor:
 
 def evaluate(context: Context) -> Iterator[CheckResult]:
     """One result a GPU: the copies that it sent, the worst of them shown."""
-    found = peers(context)
-    if found is None:
-        yield CHECK.result("SKIPPED", "node", ALONE)
-        return
-    yield from left_out(CHECK, context, found)
+    return of_peers(CHECK, context, partial(_each, context.spec.profile.p2p_nvlink_gbps))
+
+
+def _each(per_link: Limit | None, found: Peers) -> Iterator[CheckResult]:
     rates: dict[int, list[float]] = {}
     for pair in found.pairs:
         if pair.nvlinks.value and pair.gbps.value is not None:
             rates.setdefault(pair.nvlinks.value, []).append(pair.gbps.value)
     typical = {links: median(values) for links, values in rates.items()}
-    judge = partial(_judge, found, typical, context.spec.profile.p2p_nvlink_gbps)
+    judge = partial(_judge, found, typical, per_link)
     for address in found.gpus:
         yield CHECK.on(address, "probe#/peers/value/pairs", judge, address)
 

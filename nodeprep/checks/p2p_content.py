@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from nodeprep.checks._check import Check, Context
-from nodeprep.checks._peers import ALONE, from_source, left_out, peers
+from nodeprep.checks._peers import from_source, of_peers
 from nodeprep.model.probe_peers import Peers
 from nodeprep.model.reading import Unreadable
 from nodeprep.model.result import CheckResult
@@ -14,11 +14,10 @@ from nodeprep.model.result import CheckResult
 
 def evaluate(context: Context) -> Iterator[CheckResult]:
     """One result a GPU: the copies that it sent."""
-    found = peers(context)
-    if found is None:
-        yield CHECK.result("SKIPPED", "node", ALONE)
-        return
-    yield from left_out(CHECK, context, found)
+    return of_peers(CHECK, context, _each)
+
+
+def _each(found: Peers) -> Iterator[CheckResult]:
     for address in found.gpus:
         yield CHECK.on(address, "probe#/peers/value/pairs", partial(_judge, found), address)
 

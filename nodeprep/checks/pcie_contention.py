@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from nodeprep.checks._check import Check, Context
-from nodeprep.checks._peers import ALONE, left_out, peers
+from nodeprep.checks._peers import of_peers
 from nodeprep.model.probe_peers import CopyRound, Peers
 from nodeprep.model.reading import Reading, Unreadable
 from nodeprep.model.result import CheckResult
@@ -32,11 +32,10 @@ class _Found:
 
 def evaluate(context: Context) -> Iterator[CheckResult]:
     """One result a GPU, over all groups it copied in and both directions; the worst is shown."""
-    found = peers(context)
-    if found is None:
-        yield CHECK.result("SKIPPED", "node", ALONE)
-        return
-    yield from left_out(CHECK, context, found)
+    return of_peers(CHECK, context, _each)
+
+
+def _each(found: Peers) -> Iterator[CheckResult]:
     for address in found.gpus:
         yield CHECK.on(address, "probe#/peers/value/rounds", partial(_judge, found), address)
 
