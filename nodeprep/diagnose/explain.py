@@ -103,7 +103,8 @@ def _aer(code: str) -> Explanation:
     entry: AerEntry | None = catalog.aer(code) or catalog.aer(code.replace("_", " "))
     if entry is None:
         raise UsageError(
-            f"no PCI Express error is called {code!r}", hint=f"names: {', '.join(catalog.all_aer())}"
+            f"no code and no PCI Express error is called {code!r}",
+            hint=f"{_HINT}; PCI Express errors: {', '.join(catalog.all_aer())}",
         )
     return Explanation(
         family="aer",
