@@ -88,3 +88,50 @@ def test_a_controller_that_died_before_the_launch_is_noticed() -> None:
         [*launcher, str(os.getpid()), *arguments], capture_output=True, text=True, check=False
     )
     assert (good.returncode, good.stdout) == (0, "started\n")
+
+
+# Each thread of the dead controller that Linux hands a child to reports its end anew.
+MANY_THREADS = """
+import os, subprocess, sys, threading, time
+for _ in range(20):
+    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+threading.Thread(target=subprocess.run, args=([*sys.argv[1:5], str(os.getpid()), *sys.argv[5:]],)).start()
+time.sleep(60)
+"""
+COUNTER = """
+import pathlib, signal, sys, time
+told = []
+signal.signal(signal.SIGTERM, lambda *_: told.append(1))
+pathlib.Path(sys.argv[1], "ready").touch()
+deadline = time.monotonic() + 30
+while not told and time.monotonic() < deadline:
+    time.sleep(0.01)
+time.sleep(0.5)
+part = pathlib.Path(sys.argv[1], "part")
+part.write_text(str(len(told)))
+part.rename(pathlib.Path(sys.argv[1], "told"))
+"""
+
+
+@linux_only
+def test_the_program_is_told_once_however_many_threads_the_controller_had(tmp_path: Path) -> None:
+    launcher = [sys.executable, "-I", "-S", tether.__file__]
+    program = [sys.executable, "-c", COUNTER, str(tmp_path)]
+    controller = subprocess.Popen([sys.executable, "-c", MANY_THREADS, *launcher, *program])
+    try:
+        assert wait_until((tmp_path / "ready").exists, 30)
+    finally:
+        controller.kill()
+        controller.wait()
+    assert wait_until((tmp_path / "told").exists, 30)
+    assert (tmp_path / "told").read_text() == "1"
+
+
+@linux_only
+@pytest.mark.parametrize(
+    ("program", "status"),
+    [(["/bin/sh", "-c", "exit 4"], 4), (["/bin/sh", "-c", "kill -TERM $$"], 128 + 15)],
+)
+def test_the_exit_status_is_the_program_s(program: list[str], status: int) -> None:
+    launcher = [sys.executable, "-I", "-S", tether.__file__, str(os.getpid())]
+    assert subprocess.run([*launcher, *program], check=False).returncode == status
