@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import os
 import sys
 from collections.abc import Sequence
@@ -11,23 +12,6 @@ from typing import Annotated
 import typer
 
 import nodeprep
-from nodeprep.cli import (
-    apply,
-    bios,
-    cert,
-    certify,
-    demo,
-    diagnose,
-    doctor,
-    golden,
-    init,
-    inspect,
-    plan,
-    report,
-    rollback,
-    sim,
-    verify,
-)
 from nodeprep.cli._output import Output
 from nodeprep.errors import ExitCode, NodeprepError, PolicyError, Problem
 from nodeprep.model.outputs import ErrorDocument
@@ -40,33 +24,48 @@ _EPILOG = (
     "20 rejected, 21 inconclusive, 130 interrupted. With several hosts the worst counts."
 )
 
-app = typer.Typer(
-    name="nodeprep",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    epilog=_EPILOG,
-    context_settings={"help_option_names": ["-h", "--help"]},
+# Each command is a function in the module of its name, or an `app` of several; the order is the help's.
+_COMMANDS = (
+    "init",
+    "inspect",
+    "plan",
+    "apply",
+    "rollback",
+    "verify",
+    "certify",
+    "diagnose",
+    "report",
+    "demo",
+    "doctor",
+    "bios",
+    "cert",
+    "golden",
+    "sim",
 )
-for command in (
-    init.init,
-    inspect.inspect,
-    plan.plan,
-    apply.apply,
-    rollback.rollback,
-    verify.verify,
-    certify.certify,
-    diagnose.diagnose,
-    report.report,
-    demo.demo,
-    doctor.doctor,
-):
-    app.command()(command)
-app.add_typer(bios.app, name="bios")
-app.add_typer(cert.app, name="cert")
-app.add_typer(golden.app, name="golden")
-app.add_typer(sim.app, name="sim")
+
+
+def _app(wanted: Sequence[str]) -> typer.Typer:
+    """The command line with some of its commands.
+
+    Only their modules are imported: all of them together cost more time than a short command does.
+    """
+    app = typer.Typer(
+        name="nodeprep",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        epilog=_EPILOG,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(main)
+    for name in wanted:
+        module = importlib.import_module(f"nodeprep.cli.{name}")
+        if hasattr(module, "app"):
+            app.add_typer(module.app, name=name)
+        else:
+            app.command(name)(getattr(module, name))
+    return app
 
 
 def _version(asked: bool) -> None:
@@ -75,7 +74,6 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def main(
     version: Annotated[
         bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)
@@ -94,7 +92,8 @@ def invoke(arguments: list[str]) -> ExitCode:
     """Runs one command line and returns its exit code; every error is told here and nowhere else."""
     out = Output(json="--json" in arguments, verbose="-v" in arguments or "--verbose" in arguments)
     try:
-        result = app(args=arguments, standalone_mode=False)
+        named = [name for name in _COMMANDS if arguments[:1] == [name]]
+        result = _app(named or _COMMANDS)(args=arguments, standalone_mode=False)
         return ExitCode(result) if isinstance(result, int) else ExitCode.OK
     except BrokenPipeError:
         # `nodeprep ... | head`: the reader has had enough. Keep Python from complaining at exit.

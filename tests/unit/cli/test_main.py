@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import re
+import subprocess
+import sys
 
 import pytest
 import typer
@@ -30,8 +32,10 @@ COMMANDS = (
     "inspect",
     "plan",
     "apply",
+    "rollback",
     "verify",
     "certify",
+    "diagnose",
     "report",
     "demo",
     "doctor",
@@ -47,6 +51,15 @@ def test_help_names_every_command_and_exit_code(capsys: pytest.CaptureFixture[st
         assert command in text
     for code in ("10 drift", "11 apply failed", "20 rejected", "21 inconclusive", "130 interrupted"):
         assert code in text
+
+
+def test_a_command_does_not_load_the_others() -> None:
+    program = (
+        "import sys; from nodeprep.cli.main import invoke; invoke(['diagnose', '--explain', '79']); "
+        "print(sorted(name for name in sys.modules if name in ('nodeprep.cli.apply', 'nodeprep.cli.demo')))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 @pytest.mark.parametrize("command", [*COMMANDS[:-2], "cert verify", "cert show", "cert drift", "sim rack"])
