@@ -104,10 +104,10 @@ def test_a_command_that_does_not_end_is_killed_with_its_children(load: Load, tmp
         began = time.monotonic()
         said = load("module_utils.bounded").run(["sh", "-c", script], 1.0, output)
     assert said == "no end within 1 s; killed"
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     assert (tmp_path / "out").read_text() == "begun\n"
     child = int((tmp_path / "child").read_text())
-    deadline = time.monotonic() + 2
+    deadline = time.monotonic() + 20
     while Path(f"/proc/{child}/stat").exists() and time.monotonic() < deadline:
         if Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
             break

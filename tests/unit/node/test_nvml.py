@@ -138,7 +138,7 @@ def test_a_hang_names_call_and_gpu_and_keeps_what_was_complete(tmp_path: Path) -
     root = root_with(tmp_path, gpu(FIRST), gpu(SECOND, hardware.hang("nvmlDeviceGetEccMode")), gpu(THIRD))
     started = time.monotonic()
     found = observe(root, 1.0)
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 20
     assert found.gpus.detail == f"NVML hung in nvmlDeviceGetEccMode on {SECOND} for 1 s; killed"
     assert [one.pci_address for one in found.partial] == [FIRST]
     assert found.driver_version.value == "580.159.04"

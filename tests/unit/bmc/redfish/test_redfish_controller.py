@@ -216,7 +216,7 @@ def test_a_bmc_that_stops_answering_costs_no_more_than_the_operation_time(
         began = time.monotonic()
         with pytest.raises(BmcUnreachable):
             controller.power_state()
-        assert time.monotonic() - began < 2.5
+        assert time.monotonic() - began < 9
         monkeypatch.undo()
 
 
