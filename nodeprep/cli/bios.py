@@ -24,7 +24,7 @@ from nodeprep.model.bios import BiosApplication, BiosKnobPlan, BiosPlan, BiosSta
 from nodeprep.model.bios_lists import BiosPlanList, BiosStateList
 from nodeprep.model.outputs import ErrorDocument
 from nodeprep.workflows import bios as workflow
-from nodeprep.workflows import bios_apply
+from nodeprep.workflows import bios_apply, bios_work
 from nodeprep.workflows.bios_many import Ask, ask_all
 from nodeprep.workflows.home import Home
 
@@ -124,7 +124,7 @@ def apply(
         restart = "stage" if no_reset else "write and RESTART THE HOST"
         return typer.confirm(f"{restart}?", err=True)
 
-    asked = bios_apply.Asked(
+    asked = bios_work.Asked(
         target,
         reset=not no_reset,
         deadline_s=deadline_s,
@@ -162,7 +162,7 @@ def rollback(
         restart = "stage" if no_reset else "write and RESTART THE HOST"
         return typer.confirm(f"{restart}?", err=True)
 
-    asked = bios_apply.Asked(
+    asked = bios_work.Asked(
         target,
         reset=not no_reset,
         deadline_s=deadline_s,

@@ -2,81 +2,28 @@
 
 from __future__ import annotations
 
-import json
-import os
-import secrets
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
-import nodeprep
-from nodeprep.bmc.bios.state import obstacle
-from nodeprep.bmc.bios.vendor import vendor_of
 from nodeprep.bmc.bios.wanted import Wanted
-from nodeprep.bmc.failures import BmcUnreachable
-from nodeprep.bmc.redfish.apply import DEADLINE_S, Applier, Options, Result
 from nodeprep.bmc.redfish.bios import BiosSettings
 from nodeprep.bmc.redfish.connection import Connection
-from nodeprep.bmc.redfish.errors import RedfishError
-from nodeprep.bmc.redfish.jobs import open_jobs
 from nodeprep.bmc.redfish.patience import Clock
-from nodeprep.bmc.redfish.reading import BiosReading, read_again
-from nodeprep.bmc.redfish.reset import GRACEFUL_S
+from nodeprep.bmc.redfish.reading import BiosReading
 from nodeprep.bmc.target import BmcTarget
-from nodeprep.errors import DocumentError, Inconclusive, NodeprepError, UsageError
-from nodeprep.fleet import Ledger
-from nodeprep.fleet.disk import DiskError, explained
-from nodeprep.model.bios import BiosApplication, BiosOutcome, BiosPlan, BiosValue
+from nodeprep.errors import DocumentError, Inconclusive, UsageError
+from nodeprep.model.bios import BiosApplication, BiosPlan, BiosValue
 from nodeprep.model.bios_restore import RestorePoint
-from nodeprep.model.codec import encode_pretty
-from nodeprep.model.run import Run
 from nodeprep.workflows.bios import Connect, NoBios, is_simulated, look, plan_of, readable
 from nodeprep.workflows.bios_restore import (
-    FILE,
     RestoreStore,
-    continued,
     read_restore_point,
     serial_of,
 )
+from nodeprep.workflows.bios_work import Asked, Notify, Work
 from nodeprep.workflows.home import Home
-
-DOCUMENT, EVENTS = "bios_apply.json", "events.jsonl"
-_PRIVATE = 0o600
-# Source: dsx-ai-factory/infra-controller#505: the BMC told one thing, and the host ran with another.
-BMC_ONLY = (
-    "that this is in effect is the BMC's word: what the host runs with is to be seen on the host "
-    "(nodeprep verify)"
-)
-_WAY_BACK = (
-    "values are staged in the BMC, or in effect: `nodeprep rollback` (for one BMC `nodeprep bios rollback "
-    "--bmc URL`) takes them back"
-)
-# A reset of an earlier run is waited for that long and no longer.
-_POST_S = 600.0
-
-Notify = Callable[[str], None]
-State = Literal["unchanged", "staged", "applied", "partial", "failed"]
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What is asked of a change.
-
-    Attributes:
-        reset: Restart the host; without it the values stay staged.
-        deadline_s: For each reset, until the values are in effect.
-        bios_password: Setup password of the BIOS.
-    """
-
-    target: BmcTarget
-    reset: bool = True
-    deadline_s: float = DEADLINE_S
-    graceful_s: float = GRACEFUL_S
-    bios_password: str = field(default="", repr=False)
 
 
 def apply(
@@ -112,7 +59,7 @@ def apply(
                 bmc=before.bmc, state="unchanged", before=before, after=before, outcomes=(),
                 notes=("nothing was written, as asked",), simulated=before.simulated, tls=before.tls,
             )  # fmt: skip
-        work = _Work(asked, connection, found, home, notify=notify, clock=clock or Clock(), verb="bios_apply")
+        work = Work(asked, connection, found, home, notify=notify, clock=clock or Clock(), verb="bios_apply")
         with work.opened():
             done = work.apply(steps)
             after = work.plan_again(wanted)
@@ -155,7 +102,7 @@ def rollback(
             simulated=is_simulated(found.service),
             tls=connection.trust,
         )
-        work = _Work(
+        work = Work(
             asked, connection, found, home, notify=notify, clock=clock or Clock(), verb="bios_rollback"
         )
         steps = work.steps_back(point)
@@ -178,338 +125,6 @@ def rollback(
             if document.state in ("unchanged", "applied"):
                 store.forget()
         return document
-
-
-class _Work:
-    """One run: its folder, its restore point, and what it does to one BMC."""
-
-    def __init__(
-        self,
-        asked: Asked,
-        connection: Connection,
-        found: BiosReading,
-        home: Home,
-        *,
-        notify: Notify,
-        clock: Clock,
-        verb: str,
-    ) -> None:
-        self._asked = asked
-        self._connection = connection
-        self._found = found
-        self._tell = notify
-        self._clock = clock
-        self._verb = verb
-        self._host = asked.target.host
-        self._store = RestoreStore(home, asked.target, serial_of(found.service))
-        self._id = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{verb}-{secrets.token_hex(2)}"
-        self.folder = home.runs / self._id
-        self._last: BiosSettings | None = found.settings
-        self._notes: list[str] = []
-        self._point: RestorePoint | None = None
-        self._earlier: Path | None = None
-        self._result: Result | None = None
-        self._untouched = False
-        self._ledger: Ledger | None = None
-
-    @contextmanager
-    def opened(self, point: RestorePoint | None = None) -> Iterator[None]:
-        """The run folder, and the BMC for this run alone.
-
-        Args:
-            point: The restore point that is being taken back; the run then makes none of its own.
-        """
-        with self._store.locked(), self._way_back_told(), explained(self.folder):
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._point = point
-            self._ledger = Ledger.create(
-                self.folder,
-                Run(
-                    id=self._id,
-                    verb=self._verb,
-                    started_at=_now(),
-                    ended_at="",
-                    hosts=(),
-                    nodeprep_version=nodeprep.__version__,
-                    simulated=is_simulated(self._found.service),
-                ),
-                [self._host],
-            )
-            self._ledger.record(self._host, self._verb, "running")
-            try:
-                yield
-            except NodeprepError as error:
-                self._ledger.record(self._host, self._verb, "failed", error=error.message, hint=error.hint)
-                raise
-            finally:
-                self._ledger.close(ended_at=_now())
-
-    def apply(self, steps: Sequence[Mapping[str, BiosValue]]) -> Result:
-        """Writes the restore point, then the steps."""
-        planned = {name: value for step in steps for name, value in step.items()}
-        earlier = self._store.last()
-        self._earlier = earlier[0] if earlier is not None else None
-        unfinished = earlier[1] if earlier is not None and not earlier[1].finished else None
-        point = continued(
-            RestorePoint(
-                bmc=self._found.machine,
-                address=self._store.address,
-                serial=self._store.serial,
-                taken_at=_now(),
-                values=dict(self._found.settings.current),
-                planned=planned,
-            ),
-            unfinished,
-        )
-        self._keep(point)
-        self.notify(f"restore point: {self.folder / FILE}")
-        if unfinished is not None:
-            self._notes.append(
-                f"an earlier run of {unfinished.taken_at} did not end: its restore point was taken over"
-            )
-        return self._run(steps, unfinished.reset_at if unfinished is not None else 0.0)
-
-    def steps_back(self, point: RestorePoint) -> list[dict[str, BiosValue]]:
-        """The values to write, in the order in which they can be written."""
-        found, settings, view = self._found, self._found.settings, self._found.view
-        back = {name: value for name, value in point.to_restore().items() if name in settings.current}
-        differing = {
-            name: value
-            for name, value in back.items()
-            if settings.current[name] != value or name in settings.pending
-        }
-        presets = vendor_of(self._found.machine.vendor).presets
-        before: dict[str, BiosValue] = {}
-        together: dict[str, BiosValue] = {}
-        later: dict[str, BiosValue] = {}
-        for name, value in differing.items():
-            others = {other: one for other, one in differing.items() if other != name}
-            entry = found.registry.attributes.get(name)
-            hindrance = obstacle(view, entry, others, presets) if entry is not None else None
-            if hindrance is None or entry is None:
-                together[name] = value
-            elif obstacle(view, entry, {}, presets) is None:
-                # The others lock it, as they did before nodeprep unlocked it.
-                before[name] = value
-            elif name in point.planned or hindrance.second_phase:
-                later[name] = value
-            else:
-                self._notes.append(f"{name} is left at {settings.current[name]}: {hindrance.reason}")
-        return [step for step in (before, together, later) if step]
-
-    def undo(self, point: RestorePoint, steps: Sequence[Mapping[str, BiosValue]]) -> Result:
-        """Takes back nodeprep's own job, if it still waits, and writes the steps."""
-        if not steps:
-            return Result()
-        own = {uri.rstrip("/").rsplit("/", 1)[-1] for uri in point.jobs}
-        for job in open_jobs(self._connection, self._found.service) or ():
-            if job.is_bios and job.id in own and not job.runs:
-                self.notify(f"deleting nodeprep's own job {job}")
-                self._connection.delete(job.uri)
-                self._notes.append(f"nodeprep's own job {job.id}, which had not run, was deleted")
-                self._found = read_again(self._connection, self._found)
-        return self._run(steps, point.reset_at if not point.finished else 0.0)
-
-    def plan_again(self, wanted: Mapping[str, Wanted]) -> BiosPlan | None:
-        """The plan over the BIOS as it is at the end; None when it cannot be read."""
-        try:
-            with readable():
-                found = look(self._connection)
-                if isinstance(found, NoBios):
-                    return None
-                self._last = found.settings
-                return plan_of(self._connection, found, wanted)
-        except (Inconclusive, BmcUnreachable) as error:
-            self._notes.append(f"the BIOS could not be read at the end: {error.message}")
-            self._last = None
-            return None
-
-    def document(
-        self,
-        before: BiosPlan,
-        after: BiosPlan | None,
-        done: Result,
-        steps: Sequence[Mapping[str, BiosValue]],
-        knob_of: Mapping[str, str],
-    ) -> BiosApplication:
-        """What happened."""
-        if after is None and self._last is not None:
-            self._read_back()
-        self._untouched = self._verb == "bios_apply" and self._changed_nothing(done)
-        outcomes = tuple(
-            self._outcome(name, value, knob_of.get(name, ""), done)
-            for step in steps
-            for name, value in step.items()
-        )
-        point = self._point
-        known = dict(point.values) if point is not None else {}
-        to_take_back = () if self._untouched else outcomes
-        state = self._state(outcomes, done)
-        if state in ("applied", "partial"):
-            self._notes.append(BMC_ONLY)
-        return BiosApplication(
-            bmc=before.bmc,
-            state=state,
-            before=before,
-            after=after,
-            outcomes=outcomes,
-            restore_point={one.name: known.get(one.name, one.before) for one in to_take_back},
-            job=done.jobs[-1] if done.jobs else "",
-            resets=done.restarts,
-            error=done.error or _first_trouble(outcomes),
-            hint=done.hint,
-            notes=(*before.notes, *self._notes, *done.notes),
-            simulated=before.simulated,
-            tls=before.tls,
-            restore_file=str(self.folder / FILE) if point is not None and not self._untouched else "",
-        )
-
-    def close(self, document: BiosApplication) -> None:
-        """Writes down how it ended."""
-        _write_private(self.folder / DOCUMENT, encode_pretty(document))
-        point = self._point
-        if point is not None and self._untouched:
-            # What an administrator changes from now on is no later roll-back's to take back.
-            values = dict(self._found.settings.current)
-            ended = replace(
-                point, values=values, planned={}, after=values, jobs=(), finished=True, reset_at=0.0
-            )
-            self._store.withdraw(self.folder / FILE, ended, self._earlier)
-        elif point is not None and self._verb == "bios_apply":
-            finished = document.state == "applied"
-            after = dict(self._last.current) if self._last is not None and finished else {}
-            jobs = tuple(dict.fromkeys((*point.jobs, *([document.job] if document.job else []))))
-            self._keep(replace(point, finished=finished, after=after, jobs=jobs))
-        assert self._ledger is not None  # noqa: S101
-        good = document.state in ("applied", "unchanged", "staged")
-        self._ledger.record(
-            self._host,
-            self._verb,
-            "done" if good else "failed",
-            error="" if good else document.error,
-            hint="" if good else document.hint,
-        )
-
-    def notify(self, message: str) -> None:
-        """One stage, to the user and into the run folder."""
-        line = json.dumps({"time": _now(), "message": message}, ensure_ascii=False)
-        path = self.folder / EVENTS
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, _PRIVATE)
-        with os.fdopen(descriptor, "a", encoding="utf-8") as file:
-            file.write(line + "\n")
-        self._tell(message)
-
-    def _run(self, steps: Sequence[Mapping[str, BiosValue]], reset_at: float) -> Result:
-        age = time.time() - reset_at
-        applier = Applier(
-            self._connection,
-            self._found,
-            steps,
-            Options(
-                reset=self._asked.reset,
-                deadline_s=self._asked.deadline_s,
-                graceful_s=self._asked.graceful_s,
-                young_reset_s=age if 0 <= age < _POST_S else None,
-                bios_password=self._asked.bios_password,
-            ),
-            clock=self._clock,
-            notify=self.notify,
-            on_reset=self._note_reset,
-        )
-        self._result = applier.result
-        return applier.run()
-
-    def _changed_nothing(self, done: Result) -> bool:
-        """Whether the BMC surely carried out nothing, and shows it."""
-        if not done.declined or done.staged or done.jobs or done.restarts or done.resets:
-            return False
-        before, last = self._found.settings, self._last
-        return last is not None and (last.current, last.pending) == (before.current, before.pending)
-
-    @contextmanager
-    def _way_back_told(self) -> Iterator[None]:
-        """A full disk breaks the run off; what the BMC has by then waits for any reset."""
-        try:
-            yield
-        except DiskError as error:
-            sent = self._result is not None and self._result.sent
-            if self._verb != "bios_apply" or not sent or self._untouched:
-                raise
-            raise DiskError(error.message, hint=f"{error.hint}; {_WAY_BACK}") from error
-
-    def _note_reset(self) -> None:
-        if self._point is not None and self._verb == "bios_apply":
-            self._keep(replace(self._point, reset_at=time.time()))
-
-    def _keep(self, point: RestorePoint) -> None:
-        self._point = point
-        self._store.write(self.folder / FILE, point)
-
-    def _read_back(self) -> None:
-        try:
-            self._last = read_again(self._connection, self._found).settings
-        except (RedfishError, BmcUnreachable) as error:
-            self._notes.append(f"the BIOS could not be read at the end: {error.message}")
-            self._last = None
-
-    def _outcome(self, name: str, wanted: BiosValue, knob: str, done: Result) -> BiosOutcome:
-        before = self._found.settings.current.get(name)
-        detail = done.refused.get(name, "") or done.details.get(name, "")
-        if self._last is None:
-            return BiosOutcome(
-                name=name, knob=knob, before=before, wanted=wanted, after=None, result="unread", detail=detail
-            )
-        outcome = BiosOutcome(
-            name=name,
-            knob=knob,
-            before=before,
-            wanted=wanted,
-            after=self._last.current.get(name),
-            result="taken",
-            detail=detail,
-        )
-        return self._judged(outcome, self._last, done)
-
-    def _judged(self, outcome: BiosOutcome, last: BiosSettings, done: Result) -> BiosOutcome:  # noqa: PLR0911
-        name, wanted, now = outcome.name, outcome.wanted, outcome.after
-        if name in done.refused:
-            return replace(outcome, result="refused")
-        if now is None:
-            return replace(outcome, result="unread", detail="the BMC does not tell its value")
-        if now == wanted and name not in last.pending:
-            return replace(outcome, detail="")
-        if last.pending.get(name) == wanted:
-            return replace(outcome, result="staged")
-        if name not in done.staged:
-            return replace(outcome, result="unwritten", detail=outcome.detail or done.error)
-        if not self._asked.reset:
-            # Nothing to see yet: some BMCs do not show what is staged.
-            return replace(outcome, result="staged", detail="the BMC does not show what is staged")
-        return replace(
-            outcome, result="lost", detail="; ".join(filter(None, (outcome.detail, self._preset())))
-        )
-
-    def _preset(self) -> str:
-        """Source: lenovo/python-redfish-lenovo#174: a preset silently drops single settings."""
-        if self._last is None:
-            return ""
-        found = [
-            f"{name} is {self._last.current[name]}, a preset that can drop single settings: "
-            f"set it to {free} first"
-            for name, free in vendor_of(self._found.machine.vendor).presets.items()
-            if name in self._last.current and self._last.current[name] != free
-        ]
-        return "; ".join(found)
-
-    def _state(self, outcomes: Sequence[BiosOutcome], done: Result) -> State:
-        results = {one.result for one in outcomes}
-        if not outcomes:
-            return "unchanged" if not done.error else "failed"
-        if results == {"taken"} and not done.error:
-            return "applied"
-        if not self._asked.reset and results <= {"taken", "staged"} and not done.error:
-            return "staged"
-        return "partial" if "taken" in results else "failed"
 
 
 @contextmanager
@@ -590,20 +205,3 @@ def _restore_point(store: RestoreStore, restore: Path | None) -> tuple[Path, Res
             hint="--restore FILE names one; without one it is not known what could be taken back",
         )
     return last
-
-
-def _first_trouble(outcomes: Sequence[BiosOutcome]) -> str:
-    for one in outcomes:
-        if one.result not in ("taken", "staged"):
-            return f"{one.name}: {one.result}{f': {one.detail}' if one.detail else ''}"
-    return ""
-
-
-def _write_private(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _PRIVATE)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

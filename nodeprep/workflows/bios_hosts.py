@@ -16,7 +16,7 @@ from nodeprep.bmc.target import BmcTarget
 from nodeprep.errors import NodeprepError
 from nodeprep.fleet import FleetEvent
 from nodeprep.model.bios import BiosApplication
-from nodeprep.workflows import bios, bios_apply
+from nodeprep.workflows import bios, bios_apply, bios_work
 from nodeprep.workflows.bios_facts import bios_target
 from nodeprep.workflows.bios_restore import RestoreStore, serial_of
 from nodeprep.workflows.session import Session
@@ -158,9 +158,9 @@ class BiosHosts:
         one.note(done)
         return done
 
-    def asked(self, one: BiosHost, *, reset: bool) -> bios_apply.Asked:
+    def asked(self, one: BiosHost, *, reset: bool) -> bios_work.Asked:
         """What is asked of one host."""
-        return bios_apply.Asked(one.target, reset=reset, bios_password=os.environ.get(BIOS_PASSWORD, ""))
+        return bios_work.Asked(one.target, reset=reset, bios_password=os.environ.get(BIOS_PASSWORD, ""))
 
     def may_reset(self, host: str) -> bool:
         """This machine is never reset; the BMC of a host that is simulated here resets nothing real.

@@ -10,7 +10,7 @@ from nodeprep.bmc.bios import parse_settings
 from nodeprep.bmc.bios.wanted import Wanted
 from nodeprep.errors import NodeprepError
 from nodeprep.model.bios import BiosApplication, BiosPlan, BiosValue
-from nodeprep.workflows import bios, bios_apply
+from nodeprep.workflows import bios, bios_apply, bios_work
 from nodeprep.workflows.bios import NoBios, look, readable
 from nodeprep.workflows.bios_restore import RestoreStore, serial_of
 from nodeprep.workflows.home import Home
@@ -46,7 +46,7 @@ def settings_of(knobs: Mapping[str, object]) -> dict[str, Wanted]:
 
 
 def would_set(
-    asked: bios_apply.Asked, wanted: Mapping[str, Wanted], unsupported: Unsupported, connect: bios.Connect
+    asked: bios_work.Asked, wanted: Mapping[str, Wanted], unsupported: Unsupported, connect: bios.Connect
 ) -> Outcome:
     """What `set_knobs` would do; changes nothing.
 
@@ -67,7 +67,7 @@ def would_set(
 
 
 def set_knobs(
-    asked: bios_apply.Asked,
+    asked: bios_work.Asked,
     wanted: Mapping[str, Wanted],
     unsupported: Unsupported,
     home: Home,
@@ -99,7 +99,7 @@ def set_knobs(
     )
 
 
-def would_restore(asked: bios_apply.Asked, home: Home, connect: bios.Connect) -> Outcome:
+def would_restore(asked: bios_work.Asked, home: Home, connect: bios.Connect) -> Outcome:
     """What `restore` would do; changes nothing.
 
     Raises:
@@ -126,7 +126,7 @@ def would_restore(asked: bios_apply.Asked, home: Home, connect: bios.Connect) ->
     )
 
 
-def restore(asked: bios_apply.Asked, home: Home, connect: bios.Connect) -> Outcome:
+def restore(asked: bios_work.Asked, home: Home, connect: bios.Connect) -> Outcome:
     """Takes back what nodeprep changed; without a restore point there is nothing to do.
 
     Raises:

@@ -21,7 +21,7 @@ from nodeprep.model.spec import NodeSpec
 from nodeprep.model.trial import TrialReport, TrialState
 from nodeprep.profiles import resolve, settings_from_variables
 from nodeprep.workflows import apply as workflow
-from nodeprep.workflows import bios_apply
+from nodeprep.workflows import bios_apply, bios_work
 from nodeprep.workflows.bios_facts import with_bios
 from nodeprep.workflows.session import Observed
 
@@ -186,7 +186,7 @@ def test_a_bug_that_one_bmc_brings_out_is_no_other_hosts(site: Any, monkeypatch:
     hosts.policy_data = {"bios": BIOS, "gpu": GPU, "kernel_args": {"present": [], "absent": []}}
     write = bios_apply.apply
 
-    def stumbling(asked: bios_apply.Asked, *more: Any, **options: Any) -> Any:
+    def stumbling(asked: bios_work.Asked, *more: Any, **options: Any) -> Any:
         if asked.target.host == "n2":
             raise KeyError("Attributes")
         return write(asked, *more, **options)

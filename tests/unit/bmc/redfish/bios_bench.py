@@ -16,7 +16,7 @@ from nodeprep.bmc.target import BmcTarget, TlsTrust
 from nodeprep.model.bios import BiosApplication, BiosPlan
 from nodeprep.sim.bmc import Dump, SimulatedBmc
 from nodeprep.sim.bmc.wire import Link, Request
-from nodeprep.workflows import bios, bios_apply
+from nodeprep.workflows import bios, bios_apply, bios_work
 from nodeprep.workflows.home import Home
 
 SECRET = "correct-horse-4711"
@@ -135,7 +135,7 @@ class Bench(httpx.BaseTransport):
         """`bios apply --yes`."""
         self._anew()
         return bios_apply.apply(
-            bios_apply.Asked(TARGET, **asked),
+            bios_work.Asked(TARGET, **asked),
             parse_settings(settings),
             self.home,
             notify=self.said.append,
@@ -147,7 +147,7 @@ class Bench(httpx.BaseTransport):
         """`bios rollback --yes`."""
         self._anew()
         return bios_apply.rollback(
-            bios_apply.Asked(TARGET, **asked),
+            bios_work.Asked(TARGET, **asked),
             self.home,
             restore=restore,
             notify=self.said.append,

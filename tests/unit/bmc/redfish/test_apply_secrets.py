@@ -15,7 +15,7 @@ from bios_bench import SECRET, TARGET, Bench
 from nodeprep.bmc.failures import BmcLoginRefused
 from nodeprep.model.codec import encode_pretty
 from nodeprep.sim.bmc import SimulatedBmc, serving, tls_in
-from nodeprep.workflows.bios_apply import Asked
+from nodeprep.workflows.bios_work import Asked
 
 BIOS_SECRET = "simulated"
 FAULTS = ("", "licence", "bios_password", "silent_drop", "lost_answer", "session_expiry", "no_sessions")

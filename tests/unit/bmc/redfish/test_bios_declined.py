@@ -12,7 +12,7 @@ import pytest
 from bios_bench import TARGET, Bench
 
 from nodeprep.fleet.disk import DiskError
-from nodeprep.workflows import bios_apply
+from nodeprep.workflows import bios_work
 from nodeprep.workflows.bios_restore import RestoreStore
 from nodeprep.workflows.home import Home
 
@@ -136,4 +136,4 @@ def test_a_deadline_that_is_over_says_what_to_do(tmp_path: Path) -> None:
     assert "the time for it is over" in done.error
     assert "console" in done.hint
     assert "nodeprep bios rollback" in done.hint
-    assert bios_apply.BMC_ONLY not in done.notes
+    assert bios_work.BMC_ONLY not in done.notes

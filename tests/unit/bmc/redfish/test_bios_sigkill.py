@@ -24,7 +24,7 @@ from nodeprep.bmc.bios import parse_settings
 from nodeprep.bmc.redfish.connection import Connection
 from nodeprep.bmc.redfish.patience import Clock
 from nodeprep.sim.bmc import Dump
-from nodeprep.workflows import bios_apply
+from nodeprep.workflows import bios_apply, bios_work
 
 WANTED = ("iommu=disabled", "pcie_link_gen=3")
 # Disabling the IOMMU switches SR-IOV off by itself.
@@ -124,7 +124,7 @@ def killed_at(bench: Bench, number: int) -> bool:
 def _apply(wire: Wire, bench: Bench) -> None:
     clock = RemoteClock(wire)
     bios_apply.apply(
-        bios_apply.Asked(TARGET),
+        bios_work.Asked(TARGET),
         parse_settings(WANTED),
         bench.home,
         connect=lambda target: Connection(target, clock=clock, transport=lambda: RemoteBmc(wire)),

@@ -66,7 +66,7 @@ def _work(given, check):
         from nodeprep.bmc.target_url import redfish_target  # noqa: PLC0415
         from nodeprep.errors import NodeprepError  # noqa: PLC0415
         from nodeprep.model.codec import to_builtins  # noqa: PLC0415
-        from nodeprep.workflows import bios_apply, bios_task  # noqa: PLC0415
+        from nodeprep.workflows import bios_task, bios_work  # noqa: PLC0415
         from nodeprep.workflows.home import Home  # noqa: PLC0415
     except ImportError as error:
         raise AnsibleActionFail(
@@ -84,7 +84,7 @@ def _work(given, check):
             fingerprint=given["fingerprint"] or "",
             insecure=given["insecure"],
         )
-        asked = bios_apply.Asked(
+        asked = bios_work.Asked(
             target,
             reset=given["reset"],
             deadline_s=given["deadline_s"],
