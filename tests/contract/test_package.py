@@ -27,13 +27,9 @@ from nodeprep.sim.rack import build_rack
 CHECKOUT = Path(nodeprep.__file__).parents[1]
 RACK = "nodeprep/ansible_collections/nodeprep/rack"
 
-pytestmark = [
-    pytest.mark.skipif(
-        not (CHECKOUT / "pyproject.toml").is_file(), reason="nodeprep is not run from a checkout"
-    ),
-    # One worker builds, and the others do not build too.
-    pytest.mark.xdist_group("package"),
-]
+pytestmark = pytest.mark.skipif(
+    not (CHECKOUT / "pyproject.toml").is_file(), reason="nodeprep is not run from a checkout"
+)
 
 
 def run(*command: str | Path, cwd: Path | None = None, **environment: str) -> str:
