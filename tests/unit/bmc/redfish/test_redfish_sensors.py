@@ -141,3 +141,57 @@ def test_without_chassis_there_is_a_note_and_no_error() -> None:
         found = read_sensors(connection, read_service(connection))
     assert found.sensors == ()
     assert found.notes
+
+
+def test_subsystems_alone() -> None:
+    sensors = f"{ONE}/Sensors"
+    found = measured(
+        {"ThermalSubsystem": link(f"{ONE}/Thermals"), "PowerSubsystem": link(f"{ONE}/Powers")},
+        Thermals={"ThermalMetrics": link(f"{ONE}/Metrics"), "Fans": link(f"{ONE}/Fans")},
+        Metrics={
+            "TemperatureReadingsCelsius": [
+                {"DeviceName": "GPU 1", "Reading": 61.5, "DataSourceUri": f"{sensors}/gpu1"},
+                {"DeviceName": "CPU 1", "Reading": None, "DataSourceUri": {"@odata.id": f"{sensors}/cpu1"}},
+                {"Reading": 24, "DataSourceUri": f"{sensors}/inlet", "PhysicalContext": "Intake"},
+            ],
+            "TemperatureSummaryCelsius": {
+                # The same sensor once more, and one that the list leaves out.
+                "Intake": {"Reading": 24, "DataSourceUri": f"{sensors}/inlet"},
+                "Exhaust": {"Reading": 41, "DataSourceUri": {"@odata.id": f"{sensors}/outlet"}},
+                "Internal": None,
+            },
+        },
+        Fans={
+            "Members": [link(f"{ONE}/fan1"), {"Id": "fan2", "Name": "Fan 2", "SpeedPercent": {"Reading": 40}}]
+        },
+        fan1={"Name": "Fan 1", "SpeedPercent": {"Reading": 35, "SpeedRPM": 7200}, "Status": {"Health": "OK"}},
+        Powers={"PowerSupplies": link(f"{ONE}/Supplies")},
+        Supplies={"Members": [link(f"{ONE}/psu1"), link(f"{ONE}/psu2"), link(f"{ONE}/psu3")]},
+        psu1={"Name": "PSU 1", "Metrics": link(f"{ONE}/psu1m"), "Status": {"State": "Enabled"}},
+        psu1m={"OutputPowerWatts": {"Reading": 1450.5}},
+        psu2={"Name": "PSU 2", "Status": {"State": "Absent"}},
+        psu3={"Name": "PSU 3", "Metrics": link(f"{ONE}/psu3m")},
+    )
+    assert [(one.name, one.place, one.kind, one.state, one.value) for one in found.sensors] == [
+        ("GPU 1", "gpu", "temperature_c", "ok", 61.5),
+        ("CPU 1", "cpu", "temperature_c", "unreadable", None),
+        ("inlet", "inlet", "temperature_c", "ok", 24.0),
+        ("Exhaust", "outlet", "temperature_c", "ok", 41.0),
+        ("Fan 1", "fan", "fan_rpm", "ok", 7200.0),
+        ("Fan 2", "fan", "fan_percent", "ok", 40.0),
+        ("PSU 1", "psu", "power_w", "ok", 1450.5),
+        ("PSU 2", "psu", "power_w", "absent", None),
+        ("PSU 3", "psu", "power_w", "unreadable", None),
+    ]
+    assert any("psu3m" in note for note in found.notes)
+
+
+def test_a_sensors_own_limit() -> None:
+    inlet = {
+        "Name": "Inlet",
+        "ReadingType": "Temperature",
+        "Reading": 24,
+        "Thresholds": {"UpperCritical": {"Reading": 47}},
+    }
+    found = measured({"Sensors": link(f"{ONE}/Sensors")}, Sensors={"Members": [inlet]})
+    assert [one.upper_critical for one in found.sensors] == [47.0]
