@@ -428,9 +428,11 @@ class Gpu:
 
     def pcie_kbps(self, direction: str) -> int:
         """Mean over the window in which the driver counts; blocks as long as the real call."""
-        before = self.pcie_bytes(direction)
+        began, before = time.monotonic(), self.pcie_bytes(direction)
         time.sleep(THROUGHPUT_WINDOW_S)
-        return int((self.pcie_bytes(direction) - before) / THROUGHPUT_WINDOW_S / 1000)
+        # A busy machine sleeps longer.
+        passed = self.pcie_bytes(direction) - before
+        return int(passed / (time.monotonic() - began) / 1000)
 
     def energy_mj(self) -> int:
         """Energy since boot."""

@@ -16,7 +16,7 @@ from nvml_root import FIRST, SECOND, THIRD, gpu, root_with
 
 from nodeprep.model import codec
 from nodeprep.model.facts import Gpu, Nvml
-from nodeprep.node import nvml, nvml_library, nvml_simulation
+from nodeprep.node import nvml, nvml_library
 from nodeprep.sim import hardware
 from nodeprep.sim.simulated_nvml import Library
 
@@ -239,23 +239,17 @@ def test_an_older_fabric_structure_is_taken_when_the_newest_is_refused(
     root = root_with(tmp_path, gpu())
     library = nvml_library.simulation(root)
     assert library is not None
-    monkeypatch.setitem(library.DEVICE_ENTRIES, "nvmlDeviceGetGpuFabricInfoV", _only_v2)
+
+    def only_v2(_gpu: object, out: object) -> None:
+        structure = out._obj  # type: ignore[attr-defined]
+        if structure.version != 0x2000024:
+            raise library.Refused(25)
+        structure.state, structure.status, structure.healthMask = 2, 27, 5
+
+    monkeypatch.setitem(library.DEVICE_ENTRIES, "nvmlDeviceGetGpuFabricInfoV", only_v2)
     fabric = only(observe(root)).fabric.require("fabric")
     assert (fabric.state, fabric.status, fabric.health_mask) == ("in_progress", 27, 5)
     assert fabric.health_summary is None
-
-
-def _only_v2(_gpu: object, out: object) -> None:
-    structure = out._obj  # type: ignore[attr-defined]
-    if structure.version != 0x2000024:
-        raise _refused()(25)
-    structure.state, structure.status, structure.healthMask = 2, 27, 5
-
-
-def _refused() -> type[Exception]:
-    (simulation,) = {id(m): m for m in nvml_simulation._simulations.values()}.values()
-    refused: type[Exception] = simulation.Refused
-    return refused
 
 
 def test_corrupted_inforom_is_a_value(tmp_path: Path) -> None:

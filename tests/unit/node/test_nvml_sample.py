@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from nvml_root import FIRST, SECOND, gpu, root_with
@@ -94,17 +95,21 @@ def test_load_shows_in_every_column(tmp_path: Path) -> None:
     library = nvml_library.simulation(root)
     assert library is not None
     library.begin_load(root, FIRST)
-    taken = samples(root, FIRST, SECOND, count=5)
+    # 26 GB/s wrap 32 bits six times a second; the rate must still be that of the x8 link. A busy test
+    # machine may fail to poll often enough in some intervals, but not in all.
+    taken: list[dict[str, Any]] = []
+    known: list[float] = []
+    deadline = time.monotonic() + 60
+    while not known and time.monotonic() < deadline:
+        taken = samples(root, FIRST, SECOND, count=5)
+        rates = [sample[FIRST]["pcie_rx_gbps"] for sample in taken[1:]]
+        known = [rate for rate in rates if rate is not None]
     library.end_load(root, FIRST)
     first, second = taken[-1][FIRST], taken[-1][SECOND]
     assert first["power_w"] > 500
     assert first["sm_mhz"] > 1500
     assert first["event_reasons"] == 4
     assert first["link_width_lanes"] == 8
-    # 26 GB/s wrap 32 bits six times a second; the rate must still be that of the x8 link. A busy test
-    # machine may fail to poll often enough in one interval, but not in all.
-    rates = [sample[FIRST]["pcie_rx_gbps"] for sample in taken[1:]]
-    known = [rate for rate in rates if rate is not None]
     assert known
     assert known == [pytest.approx(26.1, rel=0.1)] * len(known)
     assert second["power_w"] < 100
@@ -134,7 +139,7 @@ def test_not_supported_and_error_are_told_apart(tmp_path: Path) -> None:
 
 def test_a_hanging_gpu_costs_one_deadline_and_not_the_other_series(tmp_path: Path) -> None:
     root = root_with(tmp_path, gpu(FIRST), gpu(SECOND, hardware.hang("nvmlDeviceGetPowerUsage")))
-    with nvml_sample.Sampler(root, [FIRST, SECOND], deadline_s=1.0) as sampler:
+    with nvml_sample.Sampler(root, [FIRST, SECOND], deadline_s=3.0) as sampler:
         first = sampler.sample()
         started = time.monotonic()
         second = sampler.sample()
@@ -143,7 +148,7 @@ def test_a_hanging_gpu_costs_one_deadline_and_not_the_other_series(tmp_path: Pat
     for taken in (first, second):
         assert taken[FIRST]["power_w"] is not None
         assert set(taken[SECOND].values()) == {None}
-    assert took_s < 0.8
+    assert took_s < 2.5
     assert f"nvmlDeviceGetPowerUsage on {SECOND}" in why
 
 
