@@ -3,73 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from nodeprep.diagnose import catalog
+from nodeprep.diagnose.catalog import EventLogKind
+from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
-from nodeprep.diagnose.rules._words import times, total
-from nodeprep.model.diagnosis import Action, Layer, Severity
+from nodeprep.diagnose.rules._words import listed, times, total
 
-
-@dataclass(frozen=True, slots=True)
-class _Said:
-    """What an entry of the event log means for the node."""
-
-    summary: str
-    layer: Layer
-    severity: Severity
-    action: Action
-    then: tuple[str, ...]
-
-
-_MEANINGS = {
-    "sel.pcie_fatal": _Said(
-        "the BMC logged a fatal error of a PCI bus",
-        "firmware_pcie",
-        "critical",
-        "drain",
-        ("inspect_hardware", "read_kernel_log"),
-    ),
-    "sel.pcie_error": _Said(
-        "the BMC logged an error of a PCI bus",
-        "firmware_pcie",
-        "warning",
-        "observe",
-        ("read_aer_counters", "inspect_hardware"),
-    ),
-    "sel.power_supply": _Said(
-        "a power supply failed", "host", "error", "replace_part", ("check_power_supply",)
-    ),
-    "sel.power_redundancy": _Said(
-        "the power supplies are no longer redundant", "host", "warning", "observe", ("check_power_supply",)
-    ),
-    "sel.temperature": _Said(
-        "a temperature passed its critical limit", "host", "error", "drain", ("check_cooling",)
-    ),
-    "host.cpu_hot": _Said(
-        "the CPUs ran too hot and slowed down", "host", "warning", "observe", ("check_cooling",)
-    ),
-    "sel.fan": _Said("a fan failed", "host", "error", "replace_part", ("check_cooling",)),
-}
+_MOST_PLACES = 4
 
 
 def explain(evidence: Evidence) -> Iterator[Finding]:
-    """One finding a host and kind of entry."""
+    """One finding a host, kind of entry and device."""
     for host in evidence.hosts:
-        for kind, said in _MEANINGS.items():
-            events = evidence.open(kind, host=host)
-            if events:
-                yield Finding(
-                    layer=said.layer,
-                    severity=said.severity,
-                    device=next((event.device for event in events if event.device), ""),
-                    summary=said.summary,
-                    why=f"Logged {times(total(events))}; no GPU was lost with it in this log.",
-                    events=tuple(events),
-                    action=said.action,
-                    then=said.then,
-                    count=total(events),
-                )
+        for kind in catalog.event_log_kinds().values():
+            for _, device, events in evidence.by_device(evidence.open(kind.id, host=host)):
+                yield _finding(kind, device, events)
+
+
+def _finding(kind: EventLogKind, device: str, events: list[Event]) -> Finding:
+    named = [str(event.data["place"]) for event in events if event.data.get("place")]
+    places = [device] if device else list(dict.fromkeys(named))[:_MOST_PLACES]
+    return Finding(
+        layer=kind.layer,
+        severity=kind.severity,
+        device=device,
+        summary=f"{kind.summary}{f' ({listed(places)})' if places else ''}",
+        why=f"Logged {times(total(events))}; no GPU was lost with it in this log.",
+        events=tuple(events),
+        action=kind.action,
+        then=kind.then,
+        count=total(events),
+    )
 
 
 RULE = Rule(id="bmc_events", rank=69, explain=explain)
