@@ -1,8 +1,9 @@
 """The BMC's event log over IPMI and Redfish: what hardware says of power, heat and buses.
 
 An IPMI entry says sensor, event and direction; one of Redfish the log, the BMC's own severity, a message and,
-in brackets, the maker's id of it. The data bytes of an IPMI entry are left alone: makers put bus and device
-of a PCI error in them in opposite orders, so an address taken from them may be another device's.
+in brackets, the maker's id of it. `sel.ended` {ended, sensor}: what an entry before it said is over.
+The data bytes of an IPMI entry are left alone: makers put bus and device of a PCI error in them in opposite
+orders, so an address taken from them may be another device's.
 """
 
 from __future__ import annotations
@@ -37,13 +38,17 @@ def _words() -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 
 def _parse(line: Line) -> Event | None:
-    if "|" not in line.text or _ENDED.search(line.text):
+    if "|" not in line.text:
         return None
+    data = {"sensor": line.text.partition("|")[0].strip(), **_place(line.text)}
+    if _ENDED.search(line.text):
+        ended = _by_words(line.text)
+        return Event(kind="sel.ended", lines=(line,), data={**data, "ended": ended}) if ended else None
     redfish = _REDFISH.match(line.text)
     kind = _of_redfish(line.text, redfish["severity"].lower()) if redfish else _by_words(line.text)
     if not kind:
         return None
-    return Event(kind=kind, lines=(line,), device=_device(line.text), data=_place(line.text))
+    return Event(kind=kind, lines=(line,), device=_device(line.text), data=data)
 
 
 def _of_redfish(text: str, severity: str) -> str:
