@@ -162,6 +162,8 @@ def _sensor(
     if state.lower() in _NOT_THERE:
         return BmcSensor(**about, state="absent", detail=state)
     number = _number(value)
+    if value is None and kind == "voltage_v" and health and state.lower() == "enabled":
+        return BmcSensor(**about, state="health_only", detail="the BMC tells its health and no value")
     if number is None:
         why = "the BMC gives no value" if value is None else f"its value is {str(value)[:40]!r}"
         return BmcSensor(**about, state="unreadable", detail=why)
