@@ -68,9 +68,9 @@ def diagnose_hosts(session: Session, *, since: Path | None = None) -> dict[str, 
         session.record(host, "diagnose", outcome.state, error=outcome.error, hint=outcome.hint)
         inputs = _inputs(folder, outcome, cursors.get(host))
         log = logs.get(host)
-        mark = log.mark if log is not None else None
-        if outcome.state != "done" and mark is None:
+        if outcome.state != "done" and (log is None or log.input.unreadable):
             continue
+        mark = log.mark if log is not None else None
         found[host] = diagnose([*inputs, *([log.input] if log is not None else [])])
         session.save(f"diagnosis/{host}.json", found[host])
         session.save(path_of(host), cursor_of(inputs, mark, cursors.get(host)))

@@ -23,7 +23,7 @@ class EventLog:
     """What the event log of one BMC said.
 
     Attributes:
-        mark: Where it ended; None when it could not be read.
+        mark: Where it ended; None when it could not be read up to there.
     """
 
     input: Input
@@ -69,7 +69,7 @@ def _as_log(answer: tuple[LogNews, LogMark] | NodeprepError, continued: bool) ->
         gap=news.note,
         continued=continued,
     )
-    return EventLog(made, mark)
+    return EventLog(made, mark if news.whole else None)
 
 
 def _as_line(number: int, entry: LogEntry) -> str:
