@@ -17,7 +17,7 @@ from nodeprep.diagnose.decoders._each import each
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.line import Line
 
-_ENDED = re.compile(r"\bDeasserted\b|\bDeassertion\b|\bhas recovered\b", re.IGNORECASE)
+_ENDED = re.compile(r"\bDeassert(?:ed|ion)?\b|\bhas recovered\b", re.IGNORECASE)
 # The form that live BMCs over Redfish are read in; see workflows/diagnose.py.
 _REDFISH = re.compile(r"[^|]{1,100}\| (?P<severity>OK|Informational|Warning|Critical): ", re.IGNORECASE)
 _IDS = re.compile(r"\b(?:\w{1,40}\.\d[\d.]{0,12}\.)?(?P<id>[A-Za-z]{2,40}\d{0,6}[A-Z]?)(?=[,)])")
@@ -40,13 +40,18 @@ def _words() -> tuple[tuple[str, re.Pattern[str]], ...]:
 def _parse(line: Line) -> Event | None:
     if "|" not in line.text:
         return None
-    data = {"sensor": line.text.partition("|")[0].strip(), **_place(line.text)}
-    if _ENDED.search(line.text):
-        ended = _by_words(line.text)
-        return Event(kind="sel.ended", lines=(line,), data={**data, "ended": ended}) if ended else None
     redfish = _REDFISH.match(line.text)
-    kind = _of_redfish(line.text, redfish["severity"].lower()) if redfish else _by_words(line.text)
-    if not kind:
+    ended = _ENDED.search(line.text) is not None
+    if redfish:
+        # Which entry it ends is not told: its first column is the log and no sensor.
+        kind = "" if ended else _of_redfish(line.text, redfish["severity"].lower())
+        data = _place(line.text)
+    else:
+        kind = _by_words(line.text)
+        data = {"sensor": line.text.partition("|")[0].strip(), **_place(line.text)}
+        if ended and kind:
+            return Event(kind="sel.ended", lines=(line,), data={**data, "ended": kind})
+    if not kind or ended:
         return None
     return Event(kind=kind, lines=(line,), device=_device(line.text), data=data)
 

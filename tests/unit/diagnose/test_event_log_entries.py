@@ -88,6 +88,7 @@ NO_TROUBLE = (
     "Warning: The event log was cleared. (IDRAC.2.8.SEL0004)",
     "OK: Firmware update of BIOS: Memory and power supply failure handling. (SUP0516)",
     "Warning: New PCI card(s) have been detected in the system. (IDRAC.2.8.PCI3018)",
+    "Critical: Power Supply 1: Failure detected (Power Supply, Deassert, AmiIpmiOem.1.0.GeneralEventData)",
     "OK: A power supply has been inserted in chassis 1, bay 2. (iLOEvents.2.1.PowerSupplyInserted)",
 )
 

@@ -58,6 +58,22 @@ def test_an_entry_of_the_bmcs_log_becomes_an_incident(tmp_path: Path, site: Any)
     assert quote.time
 
 
+def test_a_makers_message_id_tells_kind_and_device(tmp_path: Path, site: Any) -> None:
+    served = site(_machine())
+    served.hosts["n1"].state.logs.add(
+        "A fatal error was detected on a component at bus 174 device 3 function 0.",
+        severity="Critical",
+        MessageId="IDRAC.2.8.PCI1318",
+    )
+    served.hosts["n1"].state.logs.add("A link is up.", MessageId="IDRAC.2.8.NIC101")
+    (incident,) = _diagnose(tmp_path, served).incidents
+    assert (incident.root.event, incident.device, incident.severity) == (
+        "sel.pcie_fatal",
+        "0000:ae:03.0",
+        "critical",
+    )
+
+
 def test_an_entry_of_several_lines_is_one(tmp_path: Path, site: Any) -> None:
     served = site(_machine())
     served.hosts["n1"].state.logs.add("A part\r\n broke", severity="Critical")

@@ -1,4 +1,4 @@
-"""Event logs of BMCs as inputs of a diagnosis: what an entry looks like, and where the next reading begins."""
+"""Event logs of BMCs as inputs of a diagnosis: what an entry looks like, and where the next one goes on."""
 
 from __future__ import annotations
 
