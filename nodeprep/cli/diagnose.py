@@ -17,6 +17,7 @@ from nodeprep.errors import ExitCode, UsageError, worst
 from nodeprep.model.diagnosis import Diagnosis
 from nodeprep.model.outputs import DiagnosisList
 from nodeprep.workflows.diagnose import diagnose_files, diagnose_hosts
+from nodeprep.workflows.diagnose_cursor import require_cursors
 from nodeprep.workflows.session import Request
 
 Paths = Annotated[
@@ -92,6 +93,9 @@ def exit_of(found: Diagnosis) -> ExitCode:
 
 
 def _live(asked: Request, since: Path | None, out: Output) -> ExitCode:
+    if since is not None:
+        # Before there is a run folder: what is refused leaves none behind.
+        require_cursors(since)
     with _command.session(asked, "diagnose", out) as session:
         found = diagnose_hosts(session, since=since)
         run = session.run_document()

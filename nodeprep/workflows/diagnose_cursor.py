@@ -38,18 +38,27 @@ def path_of(host: str) -> str:
     return f"{_FOLDER}/{host}.json"
 
 
-def load_cursors(run: Path, hosts: Iterable[str]) -> dict[str, Cursor]:
-    """The cursors that an earlier run left; hosts that were not in it have none.
+def require_cursors(run: Path) -> None:
+    """Refuses what is no run folder of a diagnosis of live nodes.
 
     Raises:
-        UsageError: It is no run folder of `diagnose --host`.
-        DocumentError: A cursor is broken.
+        UsageError: It is none.
     """
     if not (run / _FOLDER).is_dir():
         raise UsageError(
             f"{run} holds no cursors of an earlier diagnosis",
             hint="name the run folder of an earlier nodeprep diagnose --host, what -o named",
         )
+
+
+def load_cursors(run: Path, hosts: Iterable[str]) -> dict[str, Cursor]:
+    """The cursors that an earlier run left; hosts that were not in it have none.
+
+    Raises:
+        UsageError: As `require_cursors`.
+        DocumentError: A cursor is broken.
+    """
+    require_cursors(run)
     found: dict[str, Cursor] = {}
     for host in hosts:
         place = run / path_of(host)
