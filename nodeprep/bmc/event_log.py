@@ -61,7 +61,9 @@ class LogNews:
 
     Attributes:
         note: Why this may not be all: cleared, overwritten, full. Empty when it is all.
+        whole: False when newer entries are left that could not be read this time, and may be the next time.
     """
 
     entries: tuple[LogEntry, ...]
     note: str = ""
+    whole: bool = True

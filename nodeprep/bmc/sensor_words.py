@@ -38,6 +38,8 @@ _CONTEXTS: dict[str, SensorPlace] = {
     "systemboard": "board",
     "motherboard": "board",
 }
+# Source: the voltages of a Dell R750 that have a health and never a value.
+_POWER_GOOD = re.compile(r"\bpg\b|\bpower ?good\b|\bfail ?safe\b|\bvshort\b", re.IGNORECASE)
 _MARGIN = re.compile(r"\bdts\b|margin|\btjmax|distance", re.IGNORECASE)
 
 
@@ -53,3 +55,8 @@ def place_of(name: str, context: str = "") -> SensorPlace:
 def is_margin(name: str) -> bool:
     """The sensor tells how far it is to a limit."""
     return bool(_MARGIN.search(name.replace("_", " ")))
+
+
+def is_power_good(name: str) -> bool:
+    """The sensor tells whether a line is good, and measures nothing."""
+    return bool(_POWER_GOOD.search(name.replace("_", " ")))

@@ -25,7 +25,11 @@ def sensors(access: Access, out: Output) -> ExitCode:
 
 
 def _is_partial(found: BmcSensors) -> bool:
-    return not found.sensors or bool(found.notes)
+    return not found.sensors or bool(found.notes) or bool(_unreadable(found))
+
+
+def _unreadable(found: BmcSensors) -> list[BmcSensor]:
+    return [one for one in found.sensors if one.state == "unreadable"]
 
 
 def _show(found: BmcSensors, out: Output) -> None:
@@ -40,11 +44,15 @@ def _show(found: BmcSensors, out: Output) -> None:
         out.show(
             f"link of {escape(link.name or link.device)}: {now} of {most} (the BMC's word; see the host)"
         )
+    lost = _unreadable(found)
+    if lost:
+        names = escape(", ".join(one.name for one in lost))
+        out.show(f"unreadable: {len(lost)} of {len(found.sensors)} sensors: {names}")
     for note in found.notes:
         out.show(f"note: {escape(note)}")
 
 
 def _reading(sensor: BmcSensor) -> str:
     if sensor.value is None:
-        return f"{sensor.state}: {sensor.detail}"
+        return f"{sensor.state.replace('_', ' ')}: {sensor.detail}"
     return f"{sensor.value:g} {UNITS[sensor.kind]}"

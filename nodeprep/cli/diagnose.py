@@ -17,6 +17,7 @@ from nodeprep.errors import ExitCode, UsageError, worst
 from nodeprep.model.diagnosis import Diagnosis
 from nodeprep.model.outputs import DiagnosisList
 from nodeprep.workflows.diagnose import diagnose_files, diagnose_hosts
+from nodeprep.workflows.diagnose_cursor import require_cursors
 from nodeprep.workflows.session import Request
 
 Paths = Annotated[
@@ -36,11 +37,21 @@ Host = Annotated[
     str | None,
     typer.Option("--host", metavar="HOSTS", help="Ansible host pattern: read live nodes in place of files."),
 ]
+Since = Annotated[
+    Path | None,
+    typer.Option(
+        "--since",
+        metavar="RUN",
+        help="Run folder of an earlier diagnose --host: of logs, only what came after it. Counters are told "
+        "as they are now.",
+    ),
+]
 
 
 def diagnose(
     paths: Paths = None,
     host: Host = None,
+    since: Since = None,
     explain: Explain = None,
     inventory: _options.Inventory = None,
     output: _options.OutputFolder = None,
@@ -56,7 +67,7 @@ def diagnose(
     Exit code 20 when an incident is above info, 21 when none is but something could not be read.
     """
     out = Output(json=json, quiet=quiet, verbose=verbose)
-    _refuse_mixture(paths, host, explain, inventory, output)
+    _refuse_mixture(paths, host, explain, [inventory, output, since])
     if explain is not None:
         known = explain_code(explain)
         out.document(known)
@@ -66,7 +77,7 @@ def diagnose(
         asked = _command.request(
             host, inventory, None, output, become=become, ask_become_pass=ask_become_pass, forks=forks
         )
-        return _live(asked, out)
+        return _live(asked, since, out)
     with _command.interrupts(), reading_bar(out) as progress:
         found = diagnose_files(paths or [], progress=progress)
     out.document(found)
@@ -81,9 +92,12 @@ def exit_of(found: Diagnosis) -> ExitCode:
     return ExitCode.OK if found.healthy else ExitCode.INCONCLUSIVE
 
 
-def _live(asked: Request, out: Output) -> ExitCode:
+def _live(asked: Request, since: Path | None, out: Output) -> ExitCode:
+    if since is not None:
+        # Before there is a run folder: what is refused leaves none behind.
+        require_cursors(since)
     with _command.session(asked, "diagnose", out) as session:
-        found = diagnose_hosts(session)
+        found = diagnose_hosts(session, since=since)
         run = session.run_document()
     code = worst([*map(exit_of, found.values()), *map(_command.exit_of, run.hosts)])
     if len(run.hosts) == 1:
@@ -102,8 +116,7 @@ def _refuse_mixture(
     paths: list[str] | None,
     host: str | None,
     explain: str | None,
-    inventory: Path | None,
-    output: Path | None,
+    of_hosts: list[Path | None],
 ) -> None:
     given = [bool(paths), host is not None, explain is not None]
     if sum(given) > 1:
@@ -112,5 +125,7 @@ def _refuse_mixture(
         raise UsageError(
             "nothing to diagnose", hint="name log files or folders, - for standard input, or --host HOSTS"
         )
-    if host is None and (inventory is not None or output is not None):
-        raise UsageError("-i and -o belong to live nodes", hint="add --host HOSTS, or leave them out")
+    if host is None and any(option is not None for option in of_hosts):
+        raise UsageError(
+            "-i, -o and --since belong to live nodes", hint="add --host HOSTS, or leave them out"
+        )

@@ -68,7 +68,7 @@ class _FileReading:
     _date: datetime | None = None
 
     def __post_init__(self) -> None:
-        self.report = FileReport(name=self.input.name)
+        self.report = FileReport(name=self.input.name, continued=self.input.continued)
 
     def events(self) -> Iterator[Event]:
         """All its events; afterwards `report` is complete."""

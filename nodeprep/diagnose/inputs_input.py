@@ -19,6 +19,8 @@ class Input:
         written: When it was last written; None for what is no file.
         unreadable: Why it cannot be read; "" when it seems that it can.
         gap: What is known to be missing from it before it is read.
+        continued: It goes on where an earlier diagnosis stopped reading: its beginning is not missing, and
+            it may be empty.
     """
 
     name: str
@@ -27,3 +29,4 @@ class Input:
     written: datetime | None = None
     unreadable: str = ""
     gap: str = ""
+    continued: bool = False

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from nodeprep.diagnose.line import Line
 from nodeprep.diagnose.reader import RawLine, Remark
+from nodeprep.diagnose.readers._log import NO_START
 from nodeprep.diagnose.sections import Section
 from nodeprep.model.diagnosis import DiagnosisInput
 
@@ -64,9 +65,14 @@ class SectionReport:
 
 @dataclass(slots=True)
 class FileReport:
-    """Of one input."""
+    """Of one input.
+
+    Attributes:
+        continued: As `Input.continued`.
+    """
 
     name: str
+    continued: bool = False
     lines: int = 0
     gaps: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -91,6 +97,10 @@ class FileReport:
         began = any(each.format == BUG_REPORT for each in self.sections)
         if began and not any(each.title.startswith(_END) for each in self.sections):
             self.gaps.append("the bug report is cut off: its last line is missing")
+        if self.continued:
+            self.notes.append("only what came after the earlier diagnosis")
+            for section in self.sections:
+                section.gaps = [gap for gap in section.gaps if not gap.startswith(NO_START)]
 
 
 def report(files: Sequence[FileReport]) -> tuple[DiagnosisInput, ...]:
@@ -99,9 +109,10 @@ def report(files: Sequence[FileReport]) -> tuple[DiagnosisInput, ...]:
 
 
 def _entries(file: FileReport) -> Iterator[DiagnosisInput]:
-    if not file.sections and not file.gaps:
+    if not file.sections and not file.gaps and not file.continued:
         file.gaps.append("it is empty")
-    formats = list(dict.fromkeys(each.format for each in file.sections)) or ["unread"]
+    unread = "empty" if file.continued and not file.gaps else "unread"
+    formats = list(dict.fromkeys(each.format for each in file.sections)) or [unread]
     if len(formats) == 1:
         yield _entry(file, formats[0], file.sections)
         return

@@ -136,6 +136,36 @@ def _recovery() -> Iterator[str]:
     )
 
 
+def _event_log() -> Iterator[str]:
+    yield "# Event logs of BMCs"
+    yield ""
+    yield (
+        "What entries of SEL, IML, lifecycle log and their like mean. An entry over Redfish is known "
+        "by the maker's message id,"
+    )
+    yield (
+        "else by its words; one that is neither is shown raw: a critical one as a warning, a warning as "
+        "information. What a later"
+    )
+    yield "entry of the same sensor ends is a step less grave. Entries that the BMC calls OK are no trouble."
+    yield ""
+    yield "| Kind | Meaning | Layer | Severity | First |"
+    yield "|---|---|---|---|---|"
+    for kind in catalog.event_log_kinds().values():
+        yield f"| `{kind.id}` | {kind.summary} | {kind.layer} | {kind.severity} | {kind.action} |"
+    yield ""
+    yield "Kinds of memory and CPU errors are judged together with what the kernel says of them."
+    yield ""
+    yield "| Message ids | Say | Kind |"
+    yield "|---|---|---|"
+    for entry in catalog.event_log().messages:
+        kind_of = f"`{entry.kind}`" if entry.kind else "no trouble"
+        yield f"| {', '.join(entry.ids)} | {entry.meaning} | {kind_of} |"
+    sources = [entry.sources for entry in catalog.event_log().messages]
+    sources += [entry.sources for entry in catalog.event_log().words]
+    yield from _sources("event_log", {name for each in sources for name in each})
+
+
 def _nvlink5() -> Iterator[str]:
     yield "# NVLink 5 (Xid 144 to 150)"
     yield ""
@@ -182,6 +212,7 @@ def _sources(family: str, names: Iterable[str]) -> Iterator[str]:
 PAGES: Mapping[str, Callable[[], Iterator[str]]] = {
     "aer": _aer,
     "cuda": _cuda,
+    "event_log": _event_log,
     "nvlink5": _nvlink5,
     "recovery": _recovery,
     "rules": _rules,

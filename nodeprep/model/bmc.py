@@ -10,7 +10,7 @@ SensorPlace = Literal["inlet", "outlet", "cpu", "memory", "gpu", "vrm", "psu", "
 SensorKind = Literal[
     "temperature_c", "margin_c", "power_w", "voltage_v", "current_a", "fan_rpm", "fan_percent"
 ]
-SensorState = Literal["ok", "absent", "unreadable"]
+SensorState = Literal["ok", "health_only", "absent", "unreadable"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,9 @@ class BmcSensor:
         place: What it is at, told from its name, else from what the BMC says of its place.
         kind: What it measures, with the unit. margin_c is a distance to a limit and no temperature
             (Intel's "DTS").
-        state: absent = there is no such part (an empty bay); unreadable = there is, and no value came.
+        state: health_only = a line that is good or not, of which the BMC tells the health and has no value
+            (Dell's power-good voltages); absent = there is no such part (an empty bay); unreadable = there
+            is, and no value came.
         value: None unless the state is ok. Never 0 for what was not read.
         upper_critical: The BMC's own limit, in the same unit; None when it has none.
         health: OK, Warning, Critical; "" when the BMC does not say.

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import io
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, BinaryIO, cast
+from pathlib import Path
 
-from nodeprep.bmc import BmcTarget, LogEntry, LogMark, LogNews, connect, for_all, read_access
-from nodeprep.bmc.event_log import LogPlace
+from nodeprep.bmc import LogMark, read_access
 from nodeprep.bmc.target import VARIABLE as BMC_VARIABLE
 from nodeprep.diagnose.engine import Progress, diagnose
 from nodeprep.diagnose.inputs import Input, find_inputs
-from nodeprep.errors import NodeprepError
+from nodeprep.fleet import Outcome, bmc_passwords
 from nodeprep.model.diagnosis import Diagnosis
+from nodeprep.workflows.diagnose_cursor import Cursor, continued, cursor_of, load_cursors, path_of
+from nodeprep.workflows.event_logs import EVENT_LOG, read_event_logs
 from nodeprep.workflows.session import Session
 
-EVENT_LOG = "bmc-event-log.txt"
+__all__ = ["EVENT_LOG", "diagnose_files", "diagnose_hosts"]
 
 
 def diagnose_files(paths: Sequence[str], *, progress: Progress | None = None) -> Diagnosis:
@@ -29,73 +28,66 @@ def diagnose_files(paths: Sequence[str], *, progress: Progress | None = None) ->
     return diagnose(find_inputs(paths), progress=progress)
 
 
-def diagnose_hosts(session: Session, *, since: Mapping[str, Any] | None = None) -> dict[str, Diagnosis]:
+def diagnose_hosts(session: Session, *, since: Path | None = None) -> dict[str, Diagnosis]:
     """Incidents of live nodes; what was read stays in the run folder, under evidence/.
 
     Args:
-        since: By host, the log cursor of earlier facts: only later kernel messages are looked at.
+        since: Run folder of an earlier diagnosis: of logs only what came after it is looked at. A host that
+            was not in it is looked at as a whole.
 
     Returns:
-        By host; a host without an answer has its reason in the session's ledger.
+        By host. A host without an answer has its reason in the session's ledger, and is among them only
+        when its BMC answered.
 
     Raises:
+        UsageError: `since` is no such folder.
         PolicyError: What the inventory says about BMCs does not hold together.
     """
+    hosts = [target.host for target in session.targets]
+    cursors = load_cursors(since, hosts) if since is not None else {}
     folder = session.run_dir / "evidence"
     # Kernel logs: for the eyes of whoever ran this.
     folder.mkdir(mode=0o700, exist_ok=True)
-    ways = read_access({t.host: t.variables for t in session.targets if BMC_VARIABLE in t.variables})
+    managed = {t.host: t for t in session.targets if BMC_VARIABLE in t.variables}
+    ways = read_access(
+        {host: target.variables for host, target in managed.items()},
+        passwords=bmc_passwords(managed.values()),
+    )
     outcomes = session.fleet.run(
         "diagnose.yml",
         session.targets,
         phase="diagnose",
         extra_vars={"nodeprep_run_dir": str(session.run_dir)},
-        host_vars={host: {"nodeprep_since": cursor} for host, cursor in (since or {}).items()},
+        host_vars={host: {"nodeprep_since": one.log} for host, one in cursors.items() if one.log is not None},
     )
-    logs = _event_logs({host: way.bmc for host, way in ways.items() if way.bmc is not None})
+    logs = read_event_logs(
+        {host: way.bmc for host, way in ways.items() if way.bmc is not None}, _marks(cursors)
+    )
     found: dict[str, Diagnosis] = {}
     for host, outcome in outcomes.items():
         session.record(host, "diagnose", outcome.state, error=outcome.error, hint=outcome.hint)
-        if outcome.state != "done":
+        inputs = _inputs(folder, outcome, cursors.get(host))
+        log = logs.get(host)
+        if outcome.state != "done" and (log is None or log.input.unreadable):
             continue
-        inputs = list(find_inputs([str(folder / f"{host}.tar.gz")]))
-        inputs = [replace(each, name=each.name.removeprefix(f"{folder}/")) for each in inputs]
-        if host in logs:
-            inputs.append(logs[host])
-        found[host] = diagnose(inputs)
+        mark = log.mark if log is not None else None
+        found[host] = diagnose([*inputs, *([log.input] if log is not None else [])])
         session.save(f"diagnosis/{host}.json", found[host])
+        session.save(path_of(host), cursor_of(inputs, mark, cursors.get(host)))
     return found
 
 
-def _event_logs(targets: Mapping[str, BmcTarget]) -> dict[str, Input]:
-    """The BMCs' event logs as inputs; one that cannot be read is an input that cannot be read."""
-    answers = for_all(targets, _event_log)
-    return {host: _as_input(answer) for host, answer in answers.items()}
+def _marks(cursors: Mapping[str, Cursor]) -> dict[str, LogMark]:
+    return {host: one.event_log for host, one in cursors.items() if one.event_log is not None}
 
 
-def _event_log(target: BmcTarget, cancelled: threading.Event) -> LogNews:
-    with connect(target, cancelled=cancelled) as bmc:
-        # From the first entry on, and no log that was cleared before now has lost anything of ours.
-        now = bmc.log_mark()
-        whole = {log: LogPlace({}) for log in now.logs}
-        return bmc.log_since(LogMark(last="", content="", erased_at=now.erased_at, logs=whole))
-
-
-def _as_input(answer: LogNews | NodeprepError) -> Input:
-    if isinstance(answer, NodeprepError):
-        return Input(name=EVENT_LOG, open=io.BytesIO, unreadable=answer.message)
-    text = "".join(f"{_as_line(entry)}\n" for entry in answer.entries) or "the event log has no entries\n"
-    raw = text.encode()
-    return Input(
-        name=EVENT_LOG,
-        open=lambda: cast(BinaryIO, io.BytesIO(raw)),
-        size_bytes=len(raw),
-        gap=answer.note,
-    )
-
-
-def _as_line(entry: LogEntry) -> str:
-    """An entry as `ipmitool sel elist` would print it, so that one reader knows both."""
-    sensor, _, event = entry.text.partition(": ")
-    direction = "Deasserted" if "(deasserted" in event else "Asserted"
-    return f"{entry.time or 'no time'} | {sensor} | {event} | {direction}"
+def _inputs(folder: Path, outcome: Outcome, cursor: Cursor | None) -> list[Input]:
+    """What was brought home of a node; of one that did not answer, that it did not."""
+    archive = folder / f"{outcome.host}.tar.gz"
+    if outcome.state != "done":
+        why = f"the node gave no answer: {outcome.error or outcome.state}"
+        return [Input(name=archive.name, open=lambda: archive.open("rb"), unreadable=why)]
+    inputs = [
+        replace(each, name=each.name.removeprefix(f"{folder}/")) for each in find_inputs([str(archive)])
+    ]
+    return inputs if cursor is None else list(continued(inputs, cursor))

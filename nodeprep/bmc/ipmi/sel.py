@@ -9,7 +9,8 @@ from nodeprep.bmc.failures import BmcRefused, BmcUnreachable
 from nodeprep.bmc.ipmi.sel_words import record_words
 from nodeprep.bmc.ipmi.session import Asking
 
-MOST_ENTRIES = 500
+# Source: IPMI 2.0, table 31-2: sizes of the log are counted up to 64 KiB, which is so many records.
+MOST_ENTRIES = 4096
 _STORAGE = 0x0A
 _INFO, _ENTRY = 0x40, 0x43
 _FIRST, _LAST = 0x0000, 0xFFFF
@@ -34,15 +35,24 @@ def since(session: Asking, place: LogMark, *, most_entries: int = MOST_ENTRIES) 
     """What was recorded after the mark, oldest first; only that much of the log is read."""
     info = _info(session)
     notes = []
+    whole = True
     start, lost = _start(session, place, erased=info.erased_at != place.erased_at)
     notes += [lost] if lost else []
     entries: list[LogEntry] = []
     seen: set[int] = set()
     while start != _LAST:
         if len(entries) == most_entries:
+            whole = False
             notes.append(f"only the first {most_entries} entries are read")
             break
-        found = _entry(session, start)
+        try:
+            found = _entry(session, start)
+        except BmcUnreachable as error:
+            if not entries:
+                raise
+            notes.append(f"what comes after its first {len(entries)} entries is not read: {error.message}")
+            whole = False
+            break
         if found is None:
             notes += ["the log was cleared while it was read"] if start != _FIRST else []
             break
@@ -54,7 +64,7 @@ def since(session: Asking, place: LogMark, *, most_entries: int = MOST_ENTRIES) 
         entries.append(_told(record))
     if info.overflow:
         notes.append("the log is full and the BMC drops new entries")
-    return LogNews(tuple(entries), "; ".join(notes))
+    return LogNews(tuple(entries), "; ".join(notes), whole=whole)
 
 
 class _Info:

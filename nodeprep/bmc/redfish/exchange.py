@@ -20,6 +20,10 @@ from nodeprep.bmc.target import BmcTarget
 CONNECT_S = 10.0
 # For one try: a BMC that does not move for so long has lost the request.
 READ_S = 60.0
+# As long as it has never answered: the service root, which is asked first, costs a living BMC no work.
+# Twice, for the first packet may have been lost.
+FIRST_READ_S = 17.0
+_FIRST_TRIES = 2
 _HTTPS = 443
 _TCP_TRIES = 4
 _MOST_REDIRECTS = 5
@@ -61,6 +65,7 @@ class Exchange:
         host = f"[{target.address}]" if ":" in target.address else target.address
         self._base = f"https://{host}:{target.port}"
         self._client: httpx.Client | None = None
+        self._has_answered = False
 
     def carry(self, order: Order, patience: Patience) -> Answer:
         """The answer, whatever its status; redirects on the same BMC are followed.
@@ -110,6 +115,7 @@ class Exchange:
             # A kept connection may have died without our knowing, and then a lost answer tells nothing.
             self.close()
         failure: Exception = AssertionError()
+        silent = 0
         for tries_left in reversed(range(_TCP_TRIES)):
             try:
                 return self._once(order, uri, patience, lost)
@@ -122,13 +128,15 @@ class Exchange:
             except (httpx.TransportError, httpx.DecodingError) as error:
                 failure = error
                 lost = True
+                silent += isinstance(error, httpx.ReadTimeout)
             self.close()
             if lost and order.once:
                 raise AnswerLost(
                     f"the {self._target} gave no answer to {order.method} {uri} ({_short(failure)}): "
                     "it may have been carried out, or not"
                 ) from failure
-            if not tries_left or not patience.pause():
+            given_up = silent >= _FIRST_TRIES and not self._has_answered
+            if not tries_left or given_up or not patience.pause():
                 break
         raise self._silent(order, uri, failure) from failure
 
@@ -147,10 +155,12 @@ class Exchange:
         if order.body is not None:
             content = json.dumps(order.body).encode()
             headers["Content-Type"] = "application/json"
-        timeout = httpx.Timeout(min(READ_S, left), connect=min(CONNECT_S, left))
+        read_s = READ_S if self._has_answered else FIRST_READ_S
+        timeout = httpx.Timeout(min(read_s, left), connect=min(CONNECT_S, left))
         with self._opened().stream(
             order.method, f"{self._base}{uri}", headers=headers, content=content, timeout=timeout
         ) as response:
+            self._has_answered = True
             data = bytearray()
             for piece in response.iter_bytes():
                 data += piece

@@ -67,6 +67,7 @@ def since(connection: Connection, service: Service, place: LogMark) -> LogNews:
     if failures and not logs:
         raise failures[-1]
     entries: list[LogEntry] = []
+    whole = not failures
     # A log that can no longer be found has not said nothing.
     notes = [f"a log cannot be looked for: {error.message}" for error in failures]
     lost = sorted(set(place.logs) - {log.uri for log in logs})
@@ -85,11 +86,13 @@ def since(connection: Connection, service: Service, place: LogMark) -> LogNews:
             raise
         except BmcUnreachable as error:
             notes.append(f"{log.name} and what comes after it is not read: {error.message}")
+            whole = False
             break
         except RedfishError as error:
+            whole = False
             note = f"it cannot be read: {error.message}"
         notes += [f"{log.name}: {note}"] if note else []
-    return LogNews(tuple(entries), "; ".join(notes))
+    return LogNews(tuple(entries), "; ".join(notes), whole=whole)
 
 
 def _event_logs(connection: Connection, service: Service) -> tuple[list[_Log], list[RedfishError]]:

@@ -8,7 +8,7 @@ from typing import Any
 from nodeprep.bmc.redfish.connection import Connection
 from nodeprep.bmc.redfish.errors import Missing, RedfishError
 from nodeprep.bmc.redfish.resource import Resource
-from nodeprep.bmc.sensor_words import is_margin, place_of
+from nodeprep.bmc.sensor_words import is_margin, is_power_good, place_of
 from nodeprep.model.bmc import BmcSensor, SensorKind
 
 _HIGHEST = 1e9
@@ -37,6 +37,8 @@ def sensor(
     }
     if state.lower() in _NOT_THERE:
         return BmcSensor(**about, state="absent", detail=state)
+    if value is None and kind == "voltage_v" and about["health"] and is_power_good(name):
+        return BmcSensor(**about, state="health_only", detail="the BMC tells its health and no value")
     good = number(value)
     if good is None:
         why = "the BMC gives no value" if value is None else f"its value is {str(value)[:40]!r}"

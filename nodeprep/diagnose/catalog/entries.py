@@ -130,6 +130,59 @@ class Nvlink5Rule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EventLogKind:
+    """What entries of a BMC's event log of one kind mean for the node.
+
+    Attributes:
+        id: Kind of the event, "sel.power_input".
+    """
+
+    id: str
+    summary: str
+    layer: Layer
+    severity: Severity
+    action: Action
+    then: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventLogWords:
+    """Words by which an entry of a BMC's event log is known.
+
+    Attributes:
+        pattern: Regular expression, in any case, anywhere in the line.
+    """
+
+    kind: str
+    pattern: str
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventLogMessage:
+    """What some message ids of a maker's registry say.
+
+    Attributes:
+        kind: "" for what is known and asks for nothing.
+    """
+
+    ids: tuple[str, ...]
+    kind: str
+    meaning: str
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventLogFile:
+    """event_log.yaml."""
+
+    sources: Mapping[str, str]
+    kinds: tuple[EventLogKind, ...]
+    words: tuple[EventLogWords, ...]
+    messages: tuple[EventLogMessage, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class XidFile:
     """xid.yaml."""
 

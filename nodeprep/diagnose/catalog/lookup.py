@@ -11,6 +11,9 @@ from nodeprep.diagnose.catalog.entries import (
     AerFile,
     CudaEntry,
     CudaFile,
+    EventLogFile,
+    EventLogKind,
+    EventLogMessage,
     Nvlink5File,
     Nvlink5Rule,
     RecoveryEntry,
@@ -124,6 +127,28 @@ def cuda_by_id(name: str) -> CudaEntry | None:
 
 
 @cache
+def event_log() -> EventLogFile:
+    """What is known of entries of BMCs' event logs."""
+    return load("event_log", EventLogFile)
+
+
+@cache
+def _event_log_messages() -> Mapping[str, EventLogMessage]:
+    return {name: entry for entry in event_log().messages for name in entry.ids}
+
+
+def event_log_message(message_id: str) -> EventLogMessage | None:
+    """A maker's message by its id, with or without registry and version: "IDRAC.2.8.PSU0003"."""
+    return _event_log_messages().get(message_id.rsplit(".", 1)[-1])
+
+
+@cache
+def event_log_kinds() -> Mapping[str, EventLogKind]:
+    """What entries of event logs mean for the node, by kind."""
+    return {kind.id: kind for kind in event_log().kinds}
+
+
+@cache
 def nvlink5_rules() -> tuple[Nvlink5Rule, ...]:
     """The decoding table of NVLink 5."""
     table = read("nvlink5")
@@ -177,7 +202,7 @@ def sources(family: str, ids: Iterable[str]) -> tuple[str, ...]:
     """Sources of an entry in full.
 
     Args:
-        family: Name of the file: "xid", "sxid", "aer", "recovery", "cuda" or "nvlink5".
+        family: Name of the file: "xid", "sxid", "aer", "recovery", "cuda", "nvlink5" or "event_log".
     """
     return tuple(_sources(family)[name] for name in ids)
 

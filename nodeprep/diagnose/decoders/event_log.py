@@ -1,45 +1,88 @@
-"""The BMC's event log, as ipmitool prints it: what hardware says of power, heat and buses."""
+"""The BMC's event log over IPMI and Redfish: what hardware says of power, heat and buses.
+
+An IPMI entry says sensor, event and direction; one of Redfish the log, the BMC's own severity, a message and,
+in brackets, the maker's id of it. `sel.ended` {ended, sensor}: what an entry before it said is over.
+The data bytes of an IPMI entry are left alone: makers put bus and device of a PCI error in them in opposite
+orders, so an address taken from them may be another device's.
+"""
 
 from __future__ import annotations
 
 import re
+from functools import cache
 
+from nodeprep.diagnose import catalog
 from nodeprep.diagnose.decoder import Decoder
 from nodeprep.diagnose.decoders._each import each
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.line import Line
 
-_KINDS = (
-    ("sel.pcie_fatal", re.compile(r"Critical Interrupt.*(?:Bus Fatal Error|PCI SERR|Fatal NMI|Bus "
-        r"Uncorrectable)", re.IGNORECASE)),
-    ("sel.pcie_error", re.compile(r"Critical Interrupt.*(?:PCI PERR|Bus Correctable|Bus Degraded|"
-        r"PCI)", re.IGNORECASE)),
-    ("sel.power_supply", re.compile(r"Power Supply.*(?:Failure detected|Predictive failure|AC lost|"
-        r"input lost|Failure)", re.IGNORECASE)),
-    ("sel.power_redundancy", re.compile(r"Power (?:Unit|Supply).*(?:Redundancy (?:Lost|Degraded)|"
-        r"Non-Redundant)", re.IGNORECASE)),
-    ("sel.memory_uncorrected", re.compile(r"Memory.*Uncorrectable (?:ECC|memory error)", re.IGNORECASE)),
-    ("sel.memory_corrected", re.compile(r"Memory.*(?:Correctable ECC|logging limit reached)", re.IGNORECASE)),
-    ("sel.temperature", re.compile(r"Temperature.*(?:Upper (?:Critical|Non-recoverable)|"
-        r"Over.?temperature)", re.IGNORECASE)),
-    ("sel.processor", re.compile(r"Processor.*(?:IERR|Uncorrectable machine check|CATERR|Thermal "
-        r"Trip)", re.IGNORECASE)),
-    ("sel.fan", re.compile(r"Fan.*(?:Lower (?:Critical|Non-recoverable)|Redundancy Lost|"
-        r"Failure)", re.IGNORECASE)),
-)  # fmt: skip
-_CLEARED = re.compile(r"\bDeasserted\b|\bDeassertion\b", re.IGNORECASE)
+_ENDED = re.compile(r"\bDeassert(?:ed|ion)?\b|\bhas recovered\b", re.IGNORECASE)
+# The form that live BMCs over Redfish are read in; see workflows/diagnose.py.
+_REDFISH = re.compile(r"[^|]{1,100}\| (?P<severity>OK|Informational|Warning|Critical): ", re.IGNORECASE)
+_IDS = re.compile(r"\b(?:\w{1,40}\.\d[\d.]{0,12}\.)?(?P<id>[A-Za-z]{2,40}\d{0,6}[A-Z]?)(?=[,)])")
 _MODULE = re.compile(r"(?P<place>[\w-]{0,16}DIMM[\w-]{0,16}(?:\(CPU\d{1,2}\))?)(?![\w ]*ECC)")
+_SLOT = re.compile(r"\b(?P<place>(?:PCIe? )?(?:slot|bay) \d{1,3})\b", re.IGNORECASE)
+# Decimal in the messages of Dell, hexadecimal with 0x in those of HPE; other forms may be either.
+_ADDRESS = re.compile(
+    r"\bbus (?P<bus>\d{1,3}|0x[\da-f]{1,2}),? device (?P<device>\d{1,2}|0x[\da-f]{1,2}),? "
+    r"function (?P<function>(?:0x)?[0-7])\b",
+    re.IGNORECASE,
+)
+_UNLISTED = {"critical": "sel.unlisted_critical", "warning": "sel.unlisted_warning"}
+
+
+@cache
+def _words() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    return tuple((each.kind, re.compile(each.pattern, re.IGNORECASE)) for each in catalog.event_log().words)
 
 
 def _parse(line: Line) -> Event | None:
-    if "|" not in line.text or _CLEARED.search(line.text):
+    if "|" not in line.text:
         return None
-    module = _MODULE.search(line.text)
-    data = {"place": module["place"]} if module else {}
-    return next(
-        (Event(kind=kind, lines=(line,), data=data) for kind, pattern in _KINDS if pattern.search(line.text)),
-        None,
-    )
+    redfish = _REDFISH.match(line.text)
+    ended = _ENDED.search(line.text) is not None
+    if redfish:
+        # Which entry it ends is not told: its first column is the log and no sensor.
+        kind = "" if ended else _of_redfish(line.text, redfish["severity"].lower())
+        data = _place(line.text)
+    else:
+        kind = _by_words(line.text)
+        data = {"sensor": line.text.partition("|")[0].strip(), **_place(line.text)}
+        if ended and kind:
+            return Event(kind="sel.ended", lines=(line,), data={**data, "ended": kind})
+    if not kind or ended:
+        return None
+    return Event(kind=kind, lines=(line,), device=_device(line.text), data=data)
+
+
+def _of_redfish(text: str, severity: str) -> str:
+    """The kind by the maker's id, else by the words, else by what the BMC thinks of it; "" for no trouble."""
+    for found in _IDS.finditer(text):
+        entry = catalog.event_log_message(found["id"])
+        if entry is not None:
+            return entry.kind
+    if severity not in _UNLISTED:
+        return ""
+    return _by_words(text) or _UNLISTED[severity]
+
+
+def _by_words(text: str) -> str:
+    return next((kind for kind, pattern in _words() if pattern.search(text)), "")
+
+
+def _place(text: str) -> dict[str, str]:
+    found = _MODULE.search(text) or _SLOT.search(text)
+    return {"place": found["place"]} if found else {}
+
+
+def _device(text: str) -> str:
+    """The PCI address; the messages name no segment, and the first is meant."""
+    found = _ADDRESS.search(text)
+    if found is None:
+        return ""
+    bus, device, function = (int(found[name], 0) for name in ("bus", "device", "function"))
+    return f"0000:{bus:02x}:{device:02x}.{function}" if bus < 256 and device < 32 else ""
 
 
 DECODER = Decoder(id="event_log", needles=(b"sserted",), decode=each(("sserted",), _parse))

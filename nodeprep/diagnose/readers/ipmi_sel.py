@@ -1,4 +1,4 @@
-"""`ipmitool sel list` and `sel elist`, and pyghmi's event log: one event a line.
+"""`ipmitool sel list` and `sel elist`, and the event log of a live BMC: one event a line.
 
 `  1 | 09/08/2026 | 14:02:11 | Power Supply #0x74 | Failure detected | Asserted`. The clock is the BMC's; it
 may run in another zone than the host's, or be wrong. Events before the BMC knew the time are "Pre-Init".
@@ -10,21 +10,24 @@ import re
 
 from nodeprep.diagnose.reader import Parsed
 from nodeprep.diagnose.readers._log import log_reader
-from nodeprep.diagnose.readers._time import CLOCK, iso, make
+from nodeprep.diagnose.readers._time import CLOCK, ISO, iso, make
 
 _CLOCK_NOTE = "its times are of the BMC's clock; read as UTC"
+_ZONED_NOTE = "its times are of the BMC's clock, which nobody may have set"
 _PATTERN = (
     r"\s{0,8}(?:(?P<number>[0-9a-f]{1,5}) ?\| ?"
     r"(?:(?:(?P<month>\d{2})/(?P<day>\d{2})/(?P<year>\d{4}|\d{2})|Pre-Init ?) ?\| ?"
     rf"(?P<clock>{CLOCK}|[\d:]{{1,12}})(?: (?P<half>[AP]M))?(?: (?P<zone>[A-Z]{{3,5}}))?) ?\| ?"
     r"(?P<text>[^|]{1,100}\|.*)|"
-    rf"(?P<iso>\d{{4}}-\d{{2}}-\d{{2}}[T ]{CLOCK}) ?\| ?(?P<text2>[^|]{{1,100}}\|.*))"
+    rf"(?P<iso>{ISO}) ?\| ?(?P<text2>[^|]{{1,100}}\|.*))"
 )
 
 
 def _build(match: re.Match[str]) -> Parsed:
     if match["iso"]:
-        return Parsed(text=match["text2"], time=iso(match["iso"])[0], kernel=False, note=_CLOCK_NOTE)
+        time, zoned = iso(match["iso"])
+        note = _ZONED_NOTE if zoned else _CLOCK_NOTE
+        return Parsed(text=match["text2"], time=time, kernel=False, note=note)
     time = None
     if match["year"] and len(match["clock"]) == len("00:00:00"):
         year = int(match["year"]) + (2000 if len(match["year"]) == 2 else 0)

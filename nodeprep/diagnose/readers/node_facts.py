@@ -56,7 +56,7 @@ def _sniff(lines: Sequence[bytes]) -> int:
 def _read(source: str, lines: Iterator[RawLine]) -> Iterator[Item]:
     document = Document(source, lines)
     if document.get("schema") != "nodeprep.facts/1":
-        yield Remark(gap="its JSON is cut off or broken")
+        yield Remark(gap=_why_not(document))
         return
     if document.get("simulated") is not False:
         yield Remark(simulated=True)
@@ -73,6 +73,16 @@ def _read(source: str, lines: Iterator[RawLine]) -> Iterator[Item]:
     for gpu in known:
         yield from _gpu(document, gpu)
     yield from _missing(document, {pci_address(str(gpu.get("pci_address"))) for gpu in known})
+
+
+def _why_not(document: Document) -> str:
+    hosts = document.get("hosts")
+    if isinstance(hosts, dict):
+        return (
+            f"not read: it holds what inspect found on {len(hosts)} hosts, and a diagnosis is of one; give "
+            f"it the part of one host (jq '.hosts[\"NAME\"]' FILE), or use diagnose --host"
+        )
+    return "its JSON is cut off or broken"
 
 
 def _driver(document: Document) -> Iterator[Item]:

@@ -55,8 +55,10 @@ _NAMES = {
     "ghes.pcie": "an error that firmware reported",
     "sel.pcie_fatal": "a fatal bus error in the BMC's log",
     "sel.power_supply": "a failed power supply",
+    "sel.power_input": "a power supply without input",
     "sel.power_redundancy": "power supplies without redundancy",
     "sel.temperature": "a temperature beyond its limit",
+    "sel.thermal_trip": "a CPU or chipset that was too hot",
     "smi.power_brake": "the power brake",
     "smi.hw_thermal": "heat",
 }

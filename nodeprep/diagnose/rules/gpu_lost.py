@@ -31,7 +31,15 @@ _LINK = (
     "ghes.pcie",
     "sel.pcie_fatal",
 )
-_POWER = ("sel.power_supply", "sel.power_redundancy", "smi.power_brake", "sel.temperature", "smi.hw_thermal")
+_POWER = (
+    "sel.power_supply",
+    "sel.power_input",
+    "sel.power_redundancy",
+    "smi.power_brake",
+    "sel.temperature",
+    "sel.thermal_trip",
+    "smi.hw_thermal",
+)
 # Source: XID catalogue, combination rules: an error on the path within 120 s before is the cause.
 _CAUSE_WINDOW_S = 120.0
 # The driver notices by a read that fails, sometimes before the port's interrupt is served.

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import threading
 import time
+from datetime import datetime
 from pathlib import Path
 
 from nodeprep.bmc import BmcTarget, connect
@@ -126,15 +127,26 @@ class Bmc:
 
     def add_event(self, data: str = "0xaa 0x03 0x00") -> None:
         """Adds a critical interrupt of sensor 2 to the event log; 0xaa is a fatal bus error."""
-        record = f"0 0 2 0 0 0 0 0x20 0 4 0x13 2 0x6f {data}"
-        self.ipmitool("raw", "0x0a", "0x44", *record.split())
+        self.add_record(f"0x13 2 0x6f {data}")
+
+    def add_record(self, event: str) -> None:
+        """Adds an event: sensor type, sensor, event type and three data bytes."""
+        self.ipmitool("raw", "0x0a", "0x44", *f"0 0 2 0 0 0 0 0x20 0 4 {event}".split())
+
+    def set_clock(self, now: datetime) -> None:
+        """Sets the clock of the event log, which counts from the BMC's start until then."""
+        self.ipmitool("raw", "0x0a", "0x49", *map(str, int(now.timestamp()).to_bytes(4, "little")))
 
     def freeze(self) -> None:
         """The BMC stops answering, its port stays open."""
         self.process.send_signal(signal.SIGSTOP)
 
-    def end(self) -> None:
+    def thaw(self) -> None:
+        """It answers again."""
         self.process.send_signal(signal.SIGCONT)
+
+    def end(self) -> None:
+        self.thaw()
         self.process.kill()
         self.process.wait()
         for pid in self.starts()[-1:]:

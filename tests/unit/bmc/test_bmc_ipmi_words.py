@@ -167,6 +167,20 @@ def test_a_long_log_is_bounded_and_says_so() -> None:
     news = sel.since(log, LogMark("", "", 0), most_entries=5)
     assert len(news.entries) == 5
     assert news.note == "only the first 5 entries are read"
+    assert not news.whole
+
+
+def test_a_bmc_that_is_lost_while_its_log_is_read_leaves_what_it_said() -> None:
+    class Lost(Log):
+        def command(self, netfn: int, command: int, data: Sequence[int] = ()) -> bytes:
+            if command == 0x43 and data[2] == 3:
+                raise BmcUnreachable("no answer in time")
+            return super().command(netfn, command, data)
+
+    news = sel.since(Lost({number: record(number) for number in range(1, 8)}), LogMark("", "", 0))
+    assert [entry.record for entry in news.entries] == ["1", "2"]
+    assert news.note == "what comes after its first 2 entries is not read: no answer in time"
+    assert not news.whole
 
 
 @pytest.mark.parametrize(

@@ -278,11 +278,46 @@ def test_sensors_that_cannot_all_be_read_exit_21(run: Run, capsys: pytest.Captur
         },
     }
     code, document, _ = run("sensors", {**tree(), **chassis})
-    assert code == 0
+    assert code == 21
+    assert [one["detail"] for one in document["sensors"]] == ["", "the BMC gives no value"]
     assert [(one["place"], one["state"], one["value"]) for one in document["sensors"]] == [
         ("inlet", "ok", 25.0),
         ("gpu", "unreadable", None),
     ]
+
+
+def _chassis(**resources: Any) -> dict[str, Any]:
+    one = "/redfish/v1/Chassis/1"
+    return {
+        **tree(),
+        "/redfish/v1/Chassis": {"Members": [{"@odata.id": one}]},
+        one: {name: {"@odata.id": f"{one}/{name}"} for name in resources},
+        **{f"{one}/{name}": body for name, body in resources.items()},
+    }
+
+
+def test_a_line_that_is_good_or_not_has_no_value_and_is_no_gap(run: Run) -> None:
+    good = {"Name": "CPU1 VCCIN PG", "ReadingVolts": None, "Status": {"State": "Enabled", "Health": "OK"}}
+    code, document, _ = run("sensors", _chassis(Power={"Voltages": [good]}))
+    (sensor,) = document["sensors"]
+    assert (code, sensor["state"], sensor["health"], sensor["value"]) == (0, "health_only", "OK", None)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"Status": {"State": "Enabled", "Health": None}},
+        {"Status": {"State": "UnavailableOffline", "Health": "OK"}, "ReadingVolts": "n/a"},
+        {"Status": {"State": "Enabled", "Health": "OK"}, "ReadingVolts": "n/a"},
+        {},
+    ],
+)
+def test_a_voltage_without_a_value_and_without_health_is_unreadable(
+    run: Run, changed: dict[str, Any]
+) -> None:
+    voltage = {"Name": "CPU1 VCCIN PG", "ReadingVolts": None, **changed}
+    _, document, _ = run("sensors", _chassis(Power={"Voltages": [voltage]}))
+    assert document["sensors"][0]["state"] in ("unreadable", "absent")
 
 
 def test_of_several_systems_one_must_be_named(run: Run) -> None:

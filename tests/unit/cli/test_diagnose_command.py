@@ -60,3 +60,19 @@ def test_what_cannot_be_meant_is_refused_with_a_hint(
     said = capsys.readouterr().err
     assert words in said
     assert "hint:" in said
+
+
+def test_a_since_that_is_no_run_is_refused_and_leaves_no_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    command = ["diagnose", "--host", "localhost", "--since", str(tmp_path), "-o", str(out), "--json"]
+    assert invoke(command) == ExitCode.USAGE
+    assert "no cursors" in json.loads(capsys.readouterr().out)["error"]
+    assert not out.exists()
+
+
+def test_since_belongs_to_live_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "dmesg.txt").write_text(BANNER)
+    assert invoke(["diagnose", str(tmp_path), "--since", str(tmp_path)]) == ExitCode.USAGE
+    assert "--since belong to live nodes" in capsys.readouterr().err

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from nodeprep.cli import bios_sensors
+from nodeprep.cli._output import Output
 from nodeprep.cli._sensors import worst_rows
 from nodeprep.model.bmc import BmcSensor, BmcSensors
 
@@ -47,3 +51,18 @@ def test_a_sensor_that_is_ill_is_named_although_another_reads_more() -> None:
         sensor("PSU 2", "psu", "power_w", 12.0, health="Critical"),
     )
     assert (worst, health) == ("900 W (PSU 1)", "PSU 2 Critical")
+
+
+def test_what_is_unreadable_is_counted_and_named_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    found = BmcSensors(
+        source="redfish",
+        sensors=(
+            sensor("Inlet Temp", "inlet", "temperature_c", 25.0),
+            sensor("GPU 1", "gpu", "temperature_c", None, detail="the BMC gives no value"),
+            sensor("CPU1 VCCIN PG", "vrm", "voltage_v", None, state="health_only"),
+        ),
+    )
+    bios_sensors._show(found, Output(json=False, quiet=False, verbose=False))
+    said = capsys.readouterr().out
+    assert "unreadable: 1 of 3 sensors: GPU 1" in said
+    assert "health only" in said

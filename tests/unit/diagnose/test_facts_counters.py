@@ -76,3 +76,17 @@ def test_facts_of_a_run_folder_are_known_though_their_schema_comes_last() -> Non
     found = told(facts=json.dumps({**early, **document, "schema": schema}, indent=2))
     assert [each.format for each in found.inputs] == ["node_facts"]
     assert [incident.root.event for incident in found.incidents] == ["aer_counter.fatal.malformed_tlp"]
+
+
+def test_the_facts_of_several_hosts_are_refused_in_plain_words() -> None:
+    several = {"schema": "nodeprep.facts_list/1", "run": {}, "hosts": {"a": _facts(), "b": _facts()}}
+    found = told(facts=json.dumps(several))
+    (gap,) = found.inputs[0].gaps
+    assert gap.startswith("not read: it holds what inspect found on 2 hosts, and a diagnosis is of one")
+    assert "facts_list" not in gap
+    assert not found.healthy
+
+
+def test_facts_that_are_cut_off_are_told_so() -> None:
+    (found,) = told(facts=json.dumps(_facts())[:-20]).inputs
+    assert "its JSON is cut off or broken" in found.gaps

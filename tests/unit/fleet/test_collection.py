@@ -95,6 +95,34 @@ def test_results_are_what_the_probe_wrote_with_the_result_first(load: Load, tmp_
     assert load("module_utils.packing").results(str(tmp_path)) == ["result.json", "a.json", "probe.log"]
 
 
+def _since(state: str = "ok", boot: str = "b1") -> dict[str, Any]:
+    position = {"state": state, "value": 40_000_000}
+    return {"boot_id": boot, "sequence": position, "monotonic_us": position}
+
+
+@pytest.mark.parametrize(
+    ("since", "limit"),
+    [
+        (None, []),
+        (_since(), ["--since=-85s"]),
+        # Of another boot, or of no position: the whole journal of this one.
+        (_since(boot="b2"), []),
+        (_since(state="error"), []),
+    ],
+)
+def test_the_journal_begins_where_the_kernel_log_does(
+    load: Load, tmp_path: Path, since: dict[str, Any] | None, limit: list[str]
+) -> None:
+    proc = tmp_path / "proc"
+    (proc / "sys" / "kernel" / "random").mkdir(parents=True)
+    (proc / "sys" / "kernel" / "random" / "boot_id").write_text("b1\n")
+    (proc / "uptime").write_text("125.90 99.0\n")
+    module = load("modules.bundle")
+    given = {"root": str(tmp_path), "since": since}
+    assert module._only_new(["journalctl", "-k"], given) == limit
+    assert module._only_new(["lspci", "-D"], given) == []
+
+
 # ---- commands that end --------------------------------------------------------------------------------
 
 

@@ -154,3 +154,56 @@ def test_a_get_forgives_two_stumbles_and_a_patch_none() -> None:
     with bmc.connection() as connection, pytest.raises(Refused, match="InternalError"):
         connection.patch(URI, {})
     assert len(bmc.asked("PATCH")) == 1
+
+
+def _hangs(bmc: FakeBmc, *, on: str, times: int = 1000) -> None:
+    """The BMC takes the connection and the request, and is silent for as long as it is waited for."""
+    left = iter(range(times))
+
+    def script(request: httpx.Request) -> httpx.Response | Exception | None:
+        if request.url.path != on or next(left, None) is None:
+            return None
+        bmc.clock.time += request.extensions["timeout"]["read"]
+        return httpx.ReadTimeout("no answer in time")
+
+    bmc.script = script
+
+
+def test_a_bmc_that_never_answered_is_asked_twice_and_given_up() -> None:
+    bmc = FakeBmc()
+    _hangs(bmc, on="/redfish/v1/")
+    with pytest.raises(BmcUnreachable, match="no answer in time"), bmc.connection():
+        pass
+    assert len(bmc.requests) == 2
+    assert 30 <= bmc.clock.time <= 40
+
+
+def test_a_first_request_that_was_lost_is_repeated() -> None:
+    bmc = FakeBmc({URI: {"Id": "1"}})
+    _hangs(bmc, on="/redfish/v1/", times=1)
+    with bmc.connection() as connection:
+        assert connection.get(URI).get(str, "Id") == "1"
+
+
+def test_a_bmc_that_has_answered_keeps_its_patience() -> None:
+    bmc = FakeBmc({URI: {"Id": "1"}})
+    with bmc.connection(patience_s=300) as connection:
+        _hangs(bmc, on=URI, times=3)
+        assert connection.get(URI).get(str, "Id") == "1"
+    waited = {request.extensions["timeout"]["read"] for request in bmc.asked("GET", URI)}
+    assert (len(bmc.asked("GET", URI)), waited) == (4, {60.0})
+
+
+def test_a_bmc_that_says_later_has_answered() -> None:
+    bmc = saying(answer({}, 503, Retry_After="9"), answer({}, 503, Retry_After="40"), on="/redfish/v1/")
+    with bmc.connection():
+        pass
+    assert bmc.clock.pauses == [9.0, 40.0]
+
+
+def test_a_bmc_that_ends_its_first_connections_is_not_silent() -> None:
+    ended = [httpx.RemoteProtocolError("Server disconnected")] * 3
+    bmc = saying(*ended, on="/redfish/v1/")
+    with bmc.connection():
+        pass
+    assert len(bmc.asked("GET", "/redfish/v1/")) == 4

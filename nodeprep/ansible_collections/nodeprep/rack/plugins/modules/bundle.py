@@ -43,6 +43,7 @@ options:
     description:
       - Pack the kernel's part of the journal since the last boot, and C(lspci -vvv), for a diagnosis.
       - The journal may hold what the ring buffer has already lost, and the other way round.
+      - With O(since), the journal is limited to what came after it as well.
     type: bool
     default: false
   deadline_s:
@@ -182,6 +183,17 @@ def _start(root, since):
     return int(sequence["value"]), ""
 
 
+def _only_new(command, given):
+    """What limits the journal to the time after the cursor, as the kernel log is."""
+    position = (given["since"] or {}).get("monotonic_us") or {}
+    if command[0] != "journalctl" or position.get("state") != "ok":
+        return []
+    if _start(given["root"], given["since"])[0] < 0:
+        return []
+    # Whole seconds, rounded down: what the cursor's own second still has is in the kernel log.
+    return ["--since=-%ds" % max(0, boot.uptime_s(given["root"]) - position["value"] / 1e6)]
+
+
 def _add_results(bundle, job_dir):
     if job_dir is None:
         return
@@ -203,7 +215,8 @@ def _add_programs(bundle, given):
         )
         if given["logs"]:
             for command, name in _LOG_PROGRAMS:
-                _add_program(bundle, given["root"], end, command, os.path.join(folder, name))
+                limited = command + _only_new(command, given)
+                _add_program(bundle, given["root"], end, limited, os.path.join(folder, name))
         # The script adds .gz to the name by itself.
         report = os.path.join(folder, "nvidia-bug-report.log")
         command = ["nvidia-bug-report.sh", "--safe-mode", "--output-file", report]

@@ -1,0 +1,207 @@
+"""Entries of BMCs' event logs: by sensor and event over IPMI, by message id or words over Redfish."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import BinaryIO, cast
+
+import pytest
+
+from nodeprep.diagnose import catalog
+from nodeprep.diagnose.decoders.event_log import DECODER
+from nodeprep.diagnose.engine import diagnose
+from nodeprep.diagnose.event import Event
+from nodeprep.diagnose.inputs import Input
+from nodeprep.diagnose.line import Line
+from nodeprep.model.diagnosis import Diagnosis
+
+# Judged together with what the kernel says of them, by host_hardware.
+_OF_OTHER_RULES = {"sel.memory_uncorrected", "sel.memory_corrected", "sel.processor"}
+
+# As ipmitool 1.8.19 prints an event, and as pyghmi 1.6 names the same one.
+IPMI = {
+    ("Critical Interrupt #0x02 | Bus Fatal Error", "Critical interrupt 0x02 | Bus fatal error"): "pcie_fatal",
+    ("Critical Interrupt #0x02 | PCI SERR", "Critical interrupt 0x02 | PCI SERR"): "pcie_fatal",
+    ("Critical Interrupt #0x02 | PCI PERR", "Critical interrupt 0x02 | PCI PERR"): "pcie_error",
+    ("Slot / Connector #0x09 | Fault Status", "Slot/Connector 0x09 | Fault"): "slot_fault",
+    ("Power Supply #0x03 | Power Supply AC lost", "Power Supply 0x03 | Power input lost"): "power_input",
+    ("Power Supply #0x03 | Failure detected", "Power Supply 0x03 | Failure"): "power_supply",
+    (
+        "Power Supply #0x03 | Predictive failure",
+        "Power Supply 0x03 | Predictive failure",
+    ): "power_supply_predicted",
+    ("Power Supply #0x09 | Redundancy Lost", "Power Supply 0x09 | Not redundant"): "power_redundancy",
+    ("Power Unit #0x09 | Redundancy Degraded", "Power Unit 0x09 | Redundancy degraded"): "power_redundancy",
+    ("Processor #0x04 | Thermal Trip", "Processor 0x04 | Thermal trip"): "thermal_trip",
+    ("Processor #0x04 | IERR", "Processor 0x04 | Internal error"): "processor",
+    (
+        "Processor #0x04 | Uncorrectable machine check exception",
+        "Processor 0x04 | Uncorrectable machine check exception",
+    ): "processor",
+    ("Processor #0x04 | Configuration Error", "Processor 0x04 | Configuration error"): "processor_setup",
+    ("Memory #0x06 | Uncorrectable ECC", "Memory 0x06 | Uncorrectable error"): "memory_uncorrected",
+    ("Memory #0x06 | Correctable ECC", "Memory 0x06 | Correctable error"): "memory_corrected",
+    ("Temperature #0x07 | Upper Critical going high", "Temperature 0x07 | Upper critical"): "temperature",
+    ("Fan #0x08 | Lower Critical going low ", "Fan 0x08 | Lower Critical"): "fan",
+    ("Fan #0x08 | Redundancy Lost", "Fan 0x08 | Not redundant"): "fan_redundancy",
+    ("Watchdog2 #0x01 | Hard reset", "Watchdog 0x01 | Watchdog hard reset"): "watchdog",
+    ("OS Stop #0x01 | Run-time critical stop", "OS Stop 0x01 | OS crash"): "os_stop",
+    ("Event Logging Disabled #0x01 | Log full", "Event Log Disabled 0x01 | Event log full"): "log_full",
+}  # fmt: skip
+
+REDFISH = {
+    "Critical: A fatal error was detected on a component at bus 174 device 3 function 0. (PCI1318)": (
+        "sel.pcie_fatal",
+        "0000:ae:03.0",
+        "",
+    ),
+    "Critical: A bus fatal error was detected on a component at slot 7. (PCI, PCI1360)": (
+        "sel.pcie_fatal",
+        "",
+        "slot 7",
+    ),
+    "Critical: The power input for power supply 2 is lost. (IDRAC.2.8.PSU0003)": ("sel.power_input", "", ""),
+    "Critical: Multi-bit memory errors detected on a memory device at location(s) DIMM_A3. (MEM0001)": (
+        "sel.memory_uncorrected",
+        "",
+        "DIMM_A3",
+    ),
+    "Critical: CPU 1 configuration is unsupported. (IDRAC.2.8.CPU0005)": ("sel.processor_setup", "", ""),
+    "Critical: Power supply AC power loss detected in 1, bay 2. (iLOEvents.2.1.PowerSupplyACPowerLoss)": (
+        "sel.power_input",
+        "",
+        "bay 2",
+    ),
+    "Critical: Uncorrectable PCI Express Error Detected. Slot 4 (Segment 0x0, Bus 0x12, Device 0x0, "
+    "Function 0x0)": ("sel.pcie_fatal", "0000:12:00.0", "Slot 4"),
+    "Warning: Redundancy is lost. (FQXSPPW0104J)": ("sel.power_redundancy", "", ""),
+    # No list explains these; the BMC's own word for them counts.
+    "Critical: Something is broken. (IDRAC.2.8.UEFI0080)": ("sel.unlisted_critical", "", ""),
+    "Warning: Something may break. (IDRAC.2.8.PWR2269)": ("sel.unlisted_warning", "", ""),
+}
+
+NO_TROUBLE = (
+    "OK: The power supply 1 is operating normally. (IDRAC.2.8.PSU0017)",
+    "Informational: The NIC in slot 3 port 1 network link is started. (NIC101)",
+    "OK: Log cleared. (IDRAC.2.8.LOG007)",
+    "Warning: The event log was cleared. (IDRAC.2.8.SEL0004)",
+    "OK: Firmware update of BIOS: Memory and power supply failure handling. (SUP0516)",
+    "Warning: New PCI card(s) have been detected in the system. (IDRAC.2.8.PCI3018)",
+    "Critical: Power Supply 1: Failure detected (Power Supply, Deassert, AmiIpmiOem.1.0.GeneralEventData)",
+    "OK: A power supply has been inserted in chassis 1, bay 2. (iLOEvents.2.1.PowerSupplyInserted)",
+)
+
+
+def _events(text: str) -> list[Event]:
+    return list(DECODER.decode([Line(source="sel", number=1, text=text, raw=text)]))
+
+
+def _diagnosis(*lines: str) -> Diagnosis:
+    data = "".join(f"{line}\n" for line in lines).encode()
+    return diagnose([Input(name="sel", open=lambda: cast(BinaryIO, io.BytesIO(data)))])
+
+
+@pytest.mark.parametrize(("texts", "kind"), IPMI.items())
+def test_ipmitool_and_pyghmi_mean_the_same_event(texts: tuple[str, str], kind: str) -> None:
+    printed, named = texts
+    assert [event.kind for event in _events(f"{printed} | Asserted")] == [f"sel.{kind}"]
+    assert [event.kind for event in _events(f"{named} (asserted, data aa 03 00) | Asserted")] == [
+        f"sel.{kind}"
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Power Unit #0x01 | Soft-power control failure",
+        "Event Logging Disabled #0x01 | Log area reset/cleared",
+        "Slot/Connector 0x09 | Slot/connector installed",
+        "Processor 0x04 | Present",
+        "System Boot Initiated #0x01 | Initiated by power up",
+        "Watchdog2 #0x01 | Timer expired",
+    ],
+)
+def test_what_is_no_trouble_over_ipmi(text: str) -> None:
+    assert _events(f"{text} | Asserted") == []
+
+
+@pytest.mark.parametrize("text", REDFISH)
+def test_an_entry_of_redfish(text: str) -> None:
+    (event,) = _events(f"Lclog | {text} | Asserted")
+    assert (event.kind, event.device, event.data.get("place", "")) == REDFISH[text]
+
+
+@pytest.mark.parametrize("text", NO_TROUBLE)
+def test_what_is_no_trouble_over_redfish(text: str) -> None:
+    assert _events(f"Lclog | {text} | Asserted") == []
+
+
+def test_the_data_bytes_of_an_ipmi_entry_name_no_device() -> None:
+    (event,) = _events("Critical interrupt 0x02 | Bus fatal error (asserted, data aa 03 00) | Asserted")
+    assert event.device == ""
+
+
+def test_an_unlisted_entry_is_quoted_and_not_healthy_when_the_bmc_calls_it_critical() -> None:
+    found = _diagnosis(
+        "2026-03-04T10:15:00-06:00 | Lclog | Critical: Something. (IDRAC.2.8.XYZ0001) | Asserted"
+    )
+    (incident,) = found.incidents
+    assert (incident.severity, incident.root.event) == ("warning", "sel.unlisted_critical")
+    assert "XYZ0001" in incident.evidence[0].text
+    assert incident.evidence[0].time == "2026-03-04T10:15:00-06:00"
+    assert not found.healthy
+
+
+def test_an_unlisted_warning_is_information() -> None:
+    found = _diagnosis("2026-03-04T10:15:00-06:00 | Lclog | Warning: Link down. (NIC100) | Asserted")
+    assert [incident.severity for incident in found.incidents] == ["info"]
+
+
+_LOST = "   1 | 03/04/2026 | 10:15:00 | Power Supply #0x03 | Power Supply AC lost | Asserted"
+
+
+def test_what_is_over_is_a_step_less_grave() -> None:
+    back = "   2 | 03/04/2026 | 10:20:00 | Power Supply #0x03 | Power Supply AC lost | Deasserted"
+    (incident,) = _diagnosis(_LOST, back).incidents
+    assert (incident.severity, incident.action, incident.count) == ("warning", "observe", 1)
+    assert incident.summary == "a power supply lost its input, and it is over"
+    assert [line.line for line in incident.evidence] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        # Of another supply, of another event, and before.
+        "   2 | 03/04/2026 | 10:20:00 | Power Supply #0x04 | Power Supply AC lost | Deasserted",
+        "   2 | 03/04/2026 | 10:20:00 | Power Supply #0x03 | Predictive failure | Deasserted",
+        "   2 | 03/04/2026 | 10:10:00 | Power Supply #0x03 | Power Supply AC lost | Deasserted",
+    ],
+)
+def test_what_another_entry_ends_is_not_over(later: str) -> None:
+    (incident,) = _diagnosis(_LOST, later).incidents
+    assert incident.severity == "error"
+
+
+def test_a_fatal_error_of_a_bus_is_not_undone_by_its_end() -> None:
+    entry = "   {} | 03/04/2026 | 10:15:0{} | Critical Interrupt #0x02 | Bus Fatal Error | {}"
+    (incident,) = _diagnosis(entry.format(1, 1, "Asserted"), entry.format(2, 2, "Deasserted")).incidents
+    assert incident.severity == "critical"
+
+
+def test_every_kind_that_an_entry_may_be_of_has_a_meaning() -> None:
+    known = set(catalog.event_log_kinds()) | _OF_OTHER_RULES
+    file = catalog.event_log()
+    assert {entry.kind for entry in file.words} <= known
+    assert {entry.kind for entry in file.messages} - {""} <= known
+
+
+def test_every_id_is_listed_once_and_every_source_is_used() -> None:
+    file = catalog.event_log()
+    ids = [name for entry in file.messages for name in entry.ids]
+    assert len(ids) == len(set(ids))
+    used = {name for entry in file.words for name in entry.sources}
+    used |= {name for entry in file.messages for name in entry.sources}
+    assert used == set(file.sources)
+    assert all(re.compile(entry.pattern) for entry in file.words)
+    assert all(catalog.step(name) for kind in file.kinds for name in (kind.action, *kind.then))
