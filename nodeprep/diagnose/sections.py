@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from nodeprep.diagnose.inputs_lines import LineSource
+from nodeprep.diagnose.inputs_quoting import unwrapped
 from nodeprep.diagnose.reader import RawLine, Reader
 from nodeprep.diagnose.readers import all_readers
 from nodeprep.diagnose.sections_boundaries import Boundary, boundary
@@ -35,7 +36,7 @@ class Section:
 
 def sections(source: LineSource) -> Iterator[Section]:
     """The sections of an input in order, lazily."""
-    stream = _Stream(iter(source))
+    stream = _Stream(unwrapped(iter(source)))
     count = 0
     while True:
         title, spoken = stream.skip_to_content()

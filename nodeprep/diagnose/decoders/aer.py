@@ -48,6 +48,8 @@ _RECOVERY = re.compile(
 )
 _SUPPRESSED = re.compile(r"aer_ratelimit: (?P<count>\d{1,18}) callbacks suppressed")
 _MAX_LINES_APART = 40
+# Source: Linux, drivers/pci/controller/vmd.c, vmd_find_free_domain: its domains begin after the 16-bit ones.
+_LAST_REAL_DOMAIN = 0xFFFF
 
 
 @dataclass(slots=True)
@@ -95,11 +97,7 @@ class _Reader:
             self._announced = [line]
             self._reporter = address(match["device"])
             self._severity = _class(match["severity"], match["fatal"])
-            self._source = (
-                from_requester_id(int(match["id"], 16), domain(self._reporter))
-                if match["id"]
-                else address(match["source"] or "")
-            )
+            self._source = _sender(match, self._reporter)
             self._multiple = bool(match["multiple"])
         elif match := _BUS_ERROR.search(text):
             yield from self._told()
@@ -177,6 +175,15 @@ class _Reader:
             lines=[line],
             data={"status": int(match["status"], 16), "mask": int(match["mask"], 16)},
         )
+
+
+def _sender(match: re.Match[str], reporter: str) -> str:
+    if not match["id"]:
+        return address(match["source"] or "")
+    # A controller that makes a domain of its own (VMD) counts buses anew; the id has the number outside.
+    if int(domain(reporter), 16) > _LAST_REAL_DOMAIN:
+        return ""
+    return from_requester_id(int(match["id"], 16), domain(reporter))
 
 
 def _class(severity: str, fatal: str | None) -> str:

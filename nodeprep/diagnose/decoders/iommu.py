@@ -6,7 +6,7 @@ import re
 
 from nodeprep.diagnose.decoder import Decoder
 from nodeprep.diagnose.decoders._each import each
-from nodeprep.diagnose.device import ADDRESS, address
+from nodeprep.diagnose.device import ADDRESS, address, from_requester_id
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.line import Line
 
@@ -19,12 +19,24 @@ _AMD = re.compile(
     rf"device=(?P<device>{ADDRESS}))?"
     r".*?(?:address=(?P<address>0x[0-9a-fA-F]+))?"
 )
+# Source: Linux, drivers/iommu/amd/iommu.c and intel/dmar.c: a device that does not confirm an invalidation.
+_SILENT = re.compile(
+    rf"AMD-Vi: Event logged \[IOTLB_INV_TIMEOUT device=(?P<device>{ADDRESS})|"
+    rf"DMAR: (?:VT-d detected )?Invalidation Time-?out Error.*?(?:SID (?P<sid>[0-9a-fA-F]{{1,4}}))?$"
+)
+_STALLED = re.compile(
+    r"AMD-Vi: Completion-Wait loop timed out|DMAR: .*\bQI timed out|qi_submit_sync.*timed out"
+)
 _SUPPRESSED = re.compile(r"\bdmar_fault: (?P<count>\d{1,18}) callbacks suppressed")
 _REMAPPING = re.compile(r"DMAR: .*\bfault status reg\b")
 
 
-def _parse(line: Line) -> Event | None:
+def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
     text = line.text
+    if match := _SILENT.search(text):
+        return Event(kind="iommu.silent_device", lines=(line,), device=_silent(match))
+    if _STALLED.search(text):
+        return Event(kind="iommu.stalled", lines=(line,))
     if match := _DMAR.search(text):
         data = {"address": match["address"], "operation": match["op"]}
         return Event(kind="iommu.fault", lines=(line,), device=address(match["device"]), data=data)
@@ -39,8 +51,22 @@ def _parse(line: Line) -> Event | None:
     return None
 
 
+def _silent(match: re.Match[str]) -> str:
+    if match["sid"]:
+        return from_requester_id(int(match["sid"], 16))
+    return address(match["device"] or "")
+
+
+_WORDS = (
+    "DMAR: [",
+    "dmar_fault: ",
+    "AMD-Vi: Event",
+    "Completion-Wait loop",
+    "nvalidation Time",
+    "QI timed out",
+)
 DECODER = Decoder(
     id="iommu",
-    needles=(b"DMAR: [", b"dmar_fault: ", b"AMD-Vi: Event"),
-    decode=each(("DMAR: [", "dmar_fault: ", "AMD-Vi: Event"), _parse),
+    needles=tuple(word.encode() for word in _WORDS),
+    decode=each(_WORDS, _parse),
 )

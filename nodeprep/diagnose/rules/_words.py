@@ -64,6 +64,8 @@ _NAMES = {
 
 def called(event: Event) -> str:
     """An event by a name that people use."""
+    if event.kind.startswith("aer.") and event.kind.endswith(".unknown"):
+        return f"an error whose type is not told ({event.kind.split('.')[1].replace('_', ' ')})"
     entry = catalog.aer(event.kind.rsplit(".", 1)[-1]) if event.kind.startswith("aer.") else None
     if entry is not None:
         return f"{entry.names[-1]} ({event.kind.split('.')[1].replace('_', ' ')})"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
-from nodeprep.diagnose.rules._words import times, total
+from nodeprep.diagnose.rules._words import listed, times, total
 from nodeprep.model.diagnosis import Action, Layer, Severity
 
 
@@ -22,6 +23,7 @@ class _Said:
     then: tuple[str, ...]
 
 
+_MAX_PLACES = 4
 _MEANINGS = {
     "sel.pcie_fatal": _Said(
         "the BMC logged a fatal error of a PCI bus",
@@ -36,6 +38,13 @@ _MEANINGS = {
         "warning",
         "observe",
         ("read_aer_counters", "inspect_hardware"),
+    ),
+    "sel.pcie_untrained": _Said(
+        "a PCIe link did not train at power-on, and firmware switched it off",
+        "firmware_pcie",
+        "error",
+        "drain",
+        ("cold_power_cycle", "reseat_card_and_riser", "replace_cable_or_riser", "compare_with_inventory"),
     ),
     "sel.power_supply": _Said(
         "a power supply failed", "host", "error", "replace_part", ("check_power_supply",)
@@ -63,13 +72,22 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                     layer=said.layer,
                     severity=said.severity,
                     device=next((event.device for event in events if event.device), ""),
-                    summary=said.summary,
+                    summary=said.summary + _where(events),
                     why=f"Logged {times(total(events))}; no GPU was lost with it in this log.",
                     events=tuple(events),
                     action=said.action,
                     then=said.then,
                     count=total(events),
                 )
+
+
+def _where(events: Sequence[Event]) -> str:
+    named = (
+        event.device or (f"place {event.data['place']}" if event.data.get("place") else "")
+        for event in events
+    )
+    places = [place for place in dict.fromkeys(named) if place]
+    return f" ({listed(places[:_MAX_PLACES])})" if places else ""
 
 
 RULE = Rule(id="bmc_events", rank=69, explain=explain)

@@ -47,7 +47,11 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     """One finding a lost GPU, or one for those that went together."""
     for host in evidence.hosts:
         lost: dict[str, list[Event]] = {}
-        for event in (*evidence.open(*_LOSSES, host=host), *_all_ones(evidence, host)):
+        told = [*evidence.open(*_LOSSES, host=host), *_all_ones(evidence, host)]
+        # Calls fail so after any loss; they are news only where its own line is not in the log.
+        if not told and not evidence.seen("xid.79", "xid.119", "xid.120", host=host):
+            told = evidence.open("gpu.lost_status", host=host)
+        for event in told:
             lost.setdefault(event.device, []).append(event)
         _spread_unnamed(lost)
         while lost:
@@ -113,7 +117,7 @@ def _finding(evidence: Evidence, host: str, devices: list[str], losses: list[Eve
         for event in evidence.open("aer.recovery_failed", "aer.recovered", "dpc.recovered", host=host)
         if _near(evidence, event, loss) and _related(evidence, host, event, devices)
     ]
-    after += evidence.open("gpu.probe_failed", "gpu.boot_failed", host=host)
+    after += evidence.open("gpu.probe_failed", "gpu.boot_failed", "gpu.lost_status", host=host)
     # The kernel counts what a dying link did, also where its log has no line of it.
     after += [
         event
@@ -181,8 +185,11 @@ def _related(evidence: Evidence, host: str, event: Event, devices: list[str]) ->
     if any(known):
         return True
     if any(answer is None for answer in known):
-        # Nothing is known of the tree: a port may be above the GPU, another endpoint is not.
-        return _is_port(event) and domain(event.device) in map(domain, filter(None, devices))
+        # Nothing is known of the tree: a port may be above the GPU, another endpoint is not. A BMC mostly
+        # names the port.
+        return (_is_port(event) or event.kind.startswith("sel.")) and domain(event.device) in map(
+            domain, filter(None, devices)
+        )
     return False
 
 
@@ -257,6 +264,8 @@ def _why(
             f"{_CAUSE_WINDOW_S:g} s in "
             "which an error on the path is its cause."
         )
+    elif loss.kind == "gpu.lost_status":
+        parts.append("The log has only the calls that failed for it; the loss itself came before them.")
     else:
         parts.append(
             f"No error of its link, of power or of cooling is on record in the {_CAUSE_WINDOW_S:g} "

@@ -8,7 +8,7 @@ from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
 from nodeprep.diagnose.rules._recovery import asked
-from nodeprep.diagnose.rules._symptoms import follows, symptoms
+from nodeprep.diagnose.rules._symptoms import WINDOW_S, follows, symptoms
 from nodeprep.diagnose.rules._words import called, of, processes, times
 from nodeprep.model.diagnosis import Action, Layer
 
@@ -27,6 +27,7 @@ _FOLLOW = (
     "gpu.init_failed",
     "gpu.init_failed_noted",
     "gpu.reset_required",
+    "gpu.lost_status",
     "nvml.hang",
     "smi.err_cell",
 )
@@ -41,7 +42,13 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     for host in evidence.hosts:
         alone = evidence.open("gsp.timeout", "gsp.crash", "gsp.errors_limited", host=host)
         if alone:
-            yield _finding(evidence, host, alone[0].device, alone)
+            yield _finding(evidence, host, alone[0].device or _only_gpu(evidence, host), alone)
+
+
+def _only_gpu(evidence: Evidence, host: str) -> str:
+    """The driver counts GPUs in these lines ("GPU0"); it can mean only one where only one is known."""
+    gpus = evidence.gpus(host)
+    return gpus[0] if len(gpus) == 1 else ""
 
 
 def _finding(evidence: Evidence, host: str, device: str, faults: list[Event]) -> Finding:
@@ -61,7 +68,10 @@ def _finding(evidence: Evidence, host: str, device: str, faults: list[Event]) ->
         if follows(evidence, first, event) or event.kind.startswith("gpu.init_failed")
     ]
     after += [
-        event for event in evidence.open("gsp.", host=host) if not event.device or event.device == device
+        event
+        for event in evidence.open("gsp.", host=host)
+        if (not event.device or event.device == device)
+        and abs(evidence.clock.seconds(first, event) or 0.0) <= WINDOW_S
     ]
     after += symptoms(evidence, host, first, (119, 120), gpu_dead=True)
     dead = [event for event in after if event.kind == "gpu.init_failed"]
