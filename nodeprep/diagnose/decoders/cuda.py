@@ -30,6 +30,12 @@ _NUMBER = re.compile(
     r"code=)[ :]*\(?(?P<code>\d{1,3})\)?[ :(]",
 )
 _CUDA = re.compile(r"cuda|\bcuInit\b|Error \d{3}: ", re.IGNORECASE)
+# Whole sentences of CUDA that nothing else says; programs print them with words of their own around them.
+_SENTENCES = re.compile(
+    r"system not yet initialized|ECC error encountered|an illegal memory access was encountered|"
+    r"an illegal instruction was encountered|unspecified launch failure|"
+    r"no CUDA-capable device is detected|all CUDA-capable devices are busy"
+)
 # CUDA samples, which validators of operators run.
 _VALIDATOR = re.compile(r"\(error code (?P<words>[a-zA-Z ,'-]{3,80})\)")
 # Advice that PyTorch prints below every error.
@@ -64,7 +70,7 @@ def _parse(line: Line) -> Event | None:
         return _event(line, next((e for e in catalog.all_cuda().values() if e.text.lower() == words), None))
     if _BUSY.search(text):
         return _event(line, catalog.cuda(46))
-    if not _CUDA.search(text) and "ECC error" not in text:
+    if not _CUDA.search(text) and not _SENTENCES.search(text):
         return None
     low = text.lower()
     entry = next((entry for words, entry in _texts() if words in low), None)
@@ -106,7 +112,7 @@ _WORDS = (
         "RESOURCE_EXHAUSTED",
         "CUBLAS",
     ),
-    *("system not yet initialized", "(error code"),
+    *("system not yet initialized", "(error code", "was encountered", "unspecified launch failure"),
 )
 
 DECODER = Decoder(
@@ -123,6 +129,8 @@ DECODER = Decoder(
         b"CUBLAS",
         b"system not yet initialized",
         b"(error code",
+        b"was encountered",
+        b"unspecified launch failure",
     ),
     decode=each(_WORDS, _parse),
 )

@@ -14,11 +14,6 @@ _LOADED = re.compile(
     r"(?:NVRM: loading |NVRM version: )?NVIDIA UNIX (?P<open>Open )?(?:\w+ )?Kernel Module\s+(?:for \w+\s+)?"
     r"(?P<version>\d{1,18}(?:\.\d{1,18})+)"
 )
-_API = re.compile(
-    r"NVRM: API mismatch: the client (?:has|'.{0,64}?' \(pid \d{1,18}\)\s*has) the version (?P<client>[\d.]+)"
-    r"(?:.*?kernel module has the version (?P<module>[\d.]+))?"
-)
-_API_BEGINS = re.compile(r"NVRM: API mismatch")
 _MISMATCH = re.compile(r"[Dd]river/library version mismatch")
 _NO_DRIVER = re.compile(
     r"couldn'?t communicate with the NVIDIA driver|nvidia\.ko.* not found|"
@@ -63,11 +58,6 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911, PLR0912  # one branch 
     if loaded := _LOADED.search(text):
         data = {"version": loaded["version"], "open": bool(loaded["open"])}
         return Event(kind="driver.loaded", lines=(line,), data=data)
-    if api := _API.search(text):
-        data = {"client": api["client"], "module": api["module"] or ""}
-        return Event(kind="driver.api_mismatch", lines=(line,), data=data)
-    if _API_BEGINS.search(text):
-        return Event(kind="driver.api_mismatch", lines=(line,))
     if _MISMATCH.search(text):
         return Event(kind="driver.version_mismatch", lines=(line,))
     if _NO_DRIVER.search(text):

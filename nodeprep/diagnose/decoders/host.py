@@ -15,6 +15,12 @@ _OOM = re.compile(
     r"(?P<scope>Out of memory|Memory cgroup out of memory): Kill(?:ed)? process (?P<pid>\d{1,18}) "
     r"\((?P<name>[^)]*)\)"
 )
+# The first words of the same report; the line above is its last, and often cut off.
+_OOM_BEGINS = re.compile(r"(?P<name>\S.{0,62}) invoked oom-killer: ")
+_OOM_CHOICE = re.compile(
+    r"oom-kill:constraint=(?P<constraint>CONSTRAINT_\w{1,20})"
+    r"(?:.*?,task=(?P<name>[^,]{1,64}),pid=(?P<pid>\d{1,18}))?"
+)
 _HUNG = re.compile(
     r"INFO: task (?P<name>.+?):(?P<pid>\d{1,18}) blocked for more than (?P<seconds>\d{1,18}) seconds"
 )
@@ -72,6 +78,14 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
     if match := _OOM.search(text):
         data = {"process": match["name"], "pid": int(match["pid"]), "cgroup": "cgroup" in match["scope"]}
         return Event(kind="host.out_of_memory", lines=(line,), data=data)
+    if match := _OOM_CHOICE.search(text):
+        data = {"process": match["name"] or "", "cgroup": match["constraint"] == "CONSTRAINT_MEMCG"}
+        return Event(kind="host.out_of_memory_noted", lines=(line,), data=data)
+    if match := _OOM_BEGINS.search(text):
+        data = {"process": "", "asked_by": match["name"], "cgroup": False}
+        return Event(kind="host.out_of_memory_noted", lines=(line,), data=data)
+    if "mem_cgroup_out_of_memory" in text:
+        return Event(kind="host.out_of_memory_noted", lines=(line,), data={"process": "", "cgroup": True})
     if _HOT.search(text):
         return Event(kind="host.cpu_hot", lines=(line,))
     if match := _HUNG.search(text):
@@ -95,6 +109,8 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
 
 _WORDS = (
     "ut of memory: Kill",
+    "oom-kill",
+    "mem_cgroup_out_of_memory",
     "blocked for more than",
     "soft lockup",
     "APIC",
@@ -114,6 +130,8 @@ DECODER = Decoder(
     id="host",
     needles=(
         b"ut of memory: Kill",
+        b"oom-kill",
+        b"mem_cgroup_out_of_memory",
         b"blocked for more than",
         b"soft lockup",
         b"invalid APIC",

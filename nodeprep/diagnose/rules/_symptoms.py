@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from nodeprep.diagnose import catalog
 from nodeprep.diagnose.event import Event
@@ -15,7 +15,7 @@ _SLACK_S = 5.0
 _ALWAYS = ("nccl.", "host.task_hung", "host.soft_lockup", "agent.unhealthy", "agent.other_event", "nvml.hang",
            "nvml.failed")  # fmt: skip
 _OF_A_DEAD_GPU = ("cuda.unknown", "cuda.no_device", "cuda.not_initialized", "cuda.launch_failed",
-                  "cuda.devices_unavailable", "nvml.no_devices", "smi.err_cell")  # fmt: skip
+                  "cuda.devices_unavailable", "nvml.no_devices", "smi.err_cell", "driver.oops")  # fmt: skip
 
 
 def symptoms(
@@ -40,6 +40,11 @@ def follows(evidence: Evidence, cause: Event, event: Event, window_s: float = WI
         return -_SLACK_S <= apart <= window_s
     one, other = cause.lines[0], event.lines[0]
     return one.source != other.source or other.number >= one.number
+
+
+def after_network(evidence: Evidence, event: Event, network: Iterable[Event]) -> bool:
+    """Whether NCCL tells a CUDA error after it lost a peer: it takes its buffers away then."""
+    return "NCCL" in event.lines[0].text and any(follows(evidence, lost, event) for lost in network)
 
 
 def same_boot(one: Event, other: Event) -> bool:

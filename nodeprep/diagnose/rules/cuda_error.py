@@ -8,7 +8,7 @@ from nodeprep.diagnose import catalog
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
-from nodeprep.diagnose.rules._symptoms import follows
+from nodeprep.diagnose.rules._symptoms import after_network, follows
 from nodeprep.diagnose.rules._words import listed, times, total
 
 _SEVERITIES = ("info", "warning", "error", "critical")
@@ -18,7 +18,12 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     """One finding a host: the gravest error, since the ones after it are its consequences."""
     for host in evidence.hosts:
         events = evidence.open("cuda.", host=host)
-        events = [event for event in events if event.kind != "cuda.out_of_memory"]
+        network = evidence.open("nccl.network", host=host)
+        events = [
+            event
+            for event in events
+            if event.kind != "cuda.out_of_memory" and not after_network(evidence, event, network)
+        ]
         while events:
             root = max(events, key=lambda event: (_grave(event), -evidence.position(event)))
             same = [event for event in events if event.kind == root.kind or _grave(event) <= _grave(root)]
@@ -53,13 +58,22 @@ def _finding(evidence: Evidence, host: str, root: Event, events: list[Event]) ->
         severity=entry.severity,
         summary=f"CUDA error {entry.code} ({entry.text}): {entry.meaning}",
         why=f"Told {times(total(events))} by programs.{beside}",
-        events=(*slept[-1:], *events, *evidence.open("nccl.", host=host)),
+        events=(*slept[-1:], *events, *_of_ranks(evidence, host, root)),
         action=entry.action,
         then=("reload_uvm_module", *entry.then) if slept else entry.then,
         root_event=root.kind,
         xids=(),
         count=total([event for event in events if event.kind == root.kind]),
     )
+
+
+def _of_ranks(evidence: Evidence, host: str, root: Event) -> list[Event]:
+    """What collectives said; a network that failed before is a story of its own."""
+    return [
+        event
+        for event in evidence.open("nccl.", host=host)
+        if event.kind != "nccl.network" or follows(evidence, root, event)
+    ]
 
 
 RULE = Rule(id="cuda_error", rank=74, explain=explain)
