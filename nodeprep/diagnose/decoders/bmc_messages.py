@@ -23,9 +23,7 @@ _HPE_PLACE = (
     r"Device (?P<hex_slot>0x[0-9a-f]{1,2}), Function (?P<hex_function>0x[0-7]))?"
 )
 # Source: Lenovo XCC, IBM IMM: events 806f0413, 806f0513, 806f0813 and 806f0a13.
-_LENOVO = (
-    r"(?:Uncorrectable|PCI PERR|PCI SERR|Fatal)(?: bus)?(?: error)? .{0,40}has occurred on (?:bus|system|slot)\b"
-)
+_LENOVO = r"(?:Uncorrectable|PCI PERR|PCI SERR|Fatal)\b.{0,50} has occurred on (?:bus|system|slot)\b"
 _KINDS = tuple(
     (kind, re.compile("|".join(patterns), re.IGNORECASE))
     for kind, *patterns in (

@@ -28,14 +28,18 @@ _KINDS = (
         r"Failure)", re.IGNORECASE)),
 )  # fmt: skip
 _CLEARED = re.compile(r"\bDeasserted\b|\bDeassertion\b", re.IGNORECASE)
+_WHOLE = re.compile(r"\b(?:Fully Redundant|Redundancy Regained|Transition to OK)\b", re.IGNORECASE)
 _MODULE = re.compile(r"(?P<place>[\w-]{0,16}DIMM[\w-]{0,16}(?:\(CPU\d{1,2}\))?)(?![\w ]*ECC)")
 
 
 def _parse(line: Line) -> Event | None:
-    if "|" not in line.text or _CLEARED.search(line.text):
+    if "|" not in line.text:
         return None
+    sensor = line.text.split("|", 1)[0].strip()
+    if _CLEARED.search(line.text) or _WHOLE.search(line.text):
+        return Event(kind="sel.cleared", lines=(line,), data={"sensor": sensor})
     module = _MODULE.search(line.text)
-    data = {"place": module["place"]} if module else {}
+    data = {"sensor": sensor, **({"place": module["place"]} if module else {})}
     return next(
         (Event(kind=kind, lines=(line,), data=data) for kind, pattern in _KINDS if pattern.search(line.text)),
         None,

@@ -29,7 +29,8 @@ _BOOT = re.compile(
 # The driver asks the kernel for a file of its own version; without it no GSP starts. Log strings
 # (gsp_log_*.bin) are not shipped, and nobody needs them.
 _FIRMWARE = re.compile(
-    rf"nvidia (?P<device>{ADDRESS}): (?:Direct firmware load for|loading) (?!\S*gsp_log)\S*nvidia/\S+ failed with error|"
+    rf"nvidia (?P<device>{ADDRESS}): (?:Direct firmware load for|loading) (?!\S*gsp_log)\S*nvidia/\S+ "
+    r"failed with error|"
     r"NVRM: .*(?:No firmware image found|[Ff]ailed to load .{0,40}gsp\w*\.bin)"
 )
 # Source: kernel-open/nvidia/nv-pci.c, nv_pci_remove.

@@ -21,6 +21,8 @@ _OOM_CHOICE = re.compile(
     r"oom-kill:constraint=(?P<constraint>CONSTRAINT_\w{1,20})"
     r"(?:.*?,task=(?P<name>[^,]{1,64}),pid=(?P<pid>\d{1,18}))?"
 )
+# Source: systemd-oomd; it ends a whole unit before the kernel must choose a process.
+_OOMD = re.compile(r"Killed (?P<unit>/\S{1,400}) due to memory (?:pressure|used)")
 _HUNG = re.compile(
     r"INFO: task (?P<name>.+?):(?P<pid>\d{1,18}) blocked for more than (?P<seconds>\d{1,18}) seconds"
 )
@@ -73,7 +75,7 @@ def decode(lines: Iterable[Line]) -> Iterator[Event]:
         yield hung
 
 
-def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
+def _parse(line: Line) -> Event | None:  # noqa: PLR0911, PLR0912  # one return a message
     text = line.text
     if match := _OOM.search(text):
         data = {"process": match["name"], "pid": int(match["pid"]), "cgroup": "cgroup" in match["scope"]}
@@ -86,6 +88,9 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
         return Event(kind="host.out_of_memory_noted", lines=(line,), data=data)
     if "mem_cgroup_out_of_memory" in text:
         return Event(kind="host.out_of_memory_noted", lines=(line,), data={"process": "", "cgroup": True})
+    if match := _OOMD.search(text):
+        data = {"process": match["unit"].rsplit("/", 1)[-1], "pid": 0, "cgroup": True, "by": "systemd-oomd"}
+        return Event(kind="host.out_of_memory", lines=(line,), data=data)
     if _HOT.search(text):
         return Event(kind="host.cpu_hot", lines=(line,))
     if match := _HUNG.search(text):
@@ -108,6 +113,7 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
 
 
 _WORDS = (
+    "due to memory",
     "ut of memory: Kill",
     "oom-kill",
     "mem_cgroup_out_of_memory",
@@ -129,9 +135,10 @@ _WORDS = (
 DECODER = Decoder(
     id="host",
     needles=(
+        b"due to memory",
         b"ut of memory: Kill",
         b"oom-kill",
-        b"mem_cgroup_out_of_memory",
+        b"cgroup_out_of_memory",
         b"blocked for more than",
         b"soft lockup",
         b"invalid APIC",

@@ -24,7 +24,9 @@ _SILENT = re.compile(
     rf"AMD-Vi: Event logged \[IOTLB_INV_TIMEOUT device=(?P<device>{ADDRESS})|"
     rf"DMAR: (?:VT-d detected )?Invalidation Time-?out Error.*?(?:SID (?P<sid>[0-9a-fA-F]{{1,4}}))?$"
 )
+# Source: Linux, drivers/iommu/arm/arm-smmu-v3: Grace has no other IOMMU.
 _STALLED = re.compile(
+    r"arm-smmu-v3 \S+: (?:CMDQ error .*ATC invalidate timeout|CMD_SYNC timeout)|"
     r"AMD-Vi: Completion-Wait loop timed out|DMAR: .*\bQI timed out|qi_submit_sync.*timed out"
 )
 _SUPPRESSED = re.compile(r"\bdmar_fault: (?P<count>\d{1,18}) callbacks suppressed")
@@ -64,6 +66,8 @@ _WORDS = (
     "Completion-Wait loop",
     "nvalidation Time",
     "QI timed out",
+    "ATC invalidate timeout",
+    "CMD_SYNC timeout",
 )
 DECODER = Decoder(
     id="iommu",

@@ -22,6 +22,10 @@ _FATAL = re.compile(
     r"panic.*[Mm]achine check",
     re.IGNORECASE,
 )
+# Source: Linux, arch/x86/kernel/cpu/amd.c: what the processor kept of the reset before.
+_FLOOD = re.compile(
+    r"Previous system reset reason \[0x[0-9a-fA-F]{1,8}\]: .*(?:sync flood|uncorrected error)"
+)
 # Source: HPE Integrated Management Log.
 _IML = re.compile(r"Uncorrectable Machine Check Exception \(")
 _AMD = re.compile(r"\[Hardware Error\]: (?P<text>(?:Corrected|Uncorrected|Deferred|System Fatal) error.*)")
@@ -48,6 +52,8 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
         return Event(kind=kind, lines=(line,), data=data)
     if _FATAL.search(text) or _IML.search(text):
         return Event(kind="mce.uncorrected", lines=(line,))
+    if _FLOOD.search(text):
+        return Event(kind="mce.uncorrected", lines=(line,))
     if _LOGGED.search(text):
         return Event(kind="mce.logged", lines=(line,))
     if match := _AMD.search(text):
@@ -65,9 +71,24 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
 
 DECODER = Decoder(
     id="machine_check",
-    needles=(b"[Hardware Error]", b"Machine Check Exception", b"EDAC ", b"Memory failure: ", b"MEMORY ERROR"),
+    needles=(
+        b"[Hardware Error]",
+        b"Machine Check Exception",
+        b"EDAC ",
+        b"Memory failure: ",
+        b"MEMORY ERROR",
+        b"system reset reason",
+    ),
     decode=each(
-        ("[Hardware Error]", "EDAC ", "Memory failure: ", "MEMORY ERROR", "achine check", "Machine Check"),
+        (
+            "[Hardware Error]",
+            "EDAC ",
+            "Memory failure: ",
+            "MEMORY ERROR",
+            "achine check",
+            "Machine Check",
+            "system reset reason",
+        ),
         _parse,
     ),
 )

@@ -67,7 +67,9 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     for host in evidence.hosts:
         for kind, said in _MEANINGS.items():
             events = evidence.open(kind, host=host)
-            if events:
+            if events and _ended(evidence, host, events):
+                yield _over(said, events)
+            elif events:
                 yield Finding(
                     layer=said.layer,
                     severity=said.severity,
@@ -79,6 +81,32 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                     then=said.then,
                     count=total(events),
                 )
+
+
+def _ended(evidence: Evidence, host: str, events: Sequence[Event]) -> bool:
+    """Whether each sensor took back what it said, as one does when the power returns."""
+    cleared = evidence.seen("sel.cleared", host=host)
+    return all(
+        event.data.get("sensor")
+        and any(
+            each.data["sensor"] == event.data["sensor"] and evidence.position(each) > evidence.position(event)
+            for each in cleared
+        )
+        for event in events
+    )
+
+
+def _over(said: _Said, events: Sequence[Event]) -> Finding:
+    return Finding(
+        layer=said.layer,
+        severity="warning",
+        summary=f"{said.summary}{_where(events)}; it is over",
+        why=f"Logged {times(total(events))}, and taken back each time. No GPU was lost with it in this log.",
+        events=tuple(events),
+        action="observe",
+        then=("read_sel", *said.then),
+        count=total(events),
+    )
 
 
 def _where(events: Sequence[Event]) -> str:

@@ -120,7 +120,9 @@ def _device(evidence: Evidence, host: str, device: str, events: list[Event]) -> 
         if severity == "info"
         else ("read_sel", "inspect_hardware")
         if gpu
-        else ("replace_nvme_or_named_device", "read_sel"),
+        else ("replace_nvme_or_named_device", "read_sel")
+        if device
+        else ("read_sel", "report_to_vendor"),
         root_event=first.kind,
         count=total(events),
     )

@@ -10,6 +10,9 @@ from nodeprep.diagnose.rule import Finding, Rule
 from nodeprep.diagnose.rules._symptoms import follows, symptoms
 from nodeprep.diagnose.rules._words import listed, times, total
 
+# An endpoint's own error and what the IOMMU says of it are one moment, but for their timeouts.
+_CAUSE_WINDOW_S = 60.0
+
 
 def explain(evidence: Evidence) -> Iterator[Finding]:
     """One finding a host: whoever is silent, CPUs wait in the same queue."""
@@ -18,9 +21,15 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         stalled = evidence.open("iommu.stalled", host=host)
         if not silent and not stalled:
             continue
-        devices = list(dict.fromkeys(event.device for event in silent if event.device))
-        gpu = any(same_slot(device, known) for device in devices for known in evidence.gpus(host))
         first = min((*silent, *stalled), key=evidence.position)
+        # Where the IOMMU names nobody, an error of an endpoint just before does.
+        before = [
+            event
+            for event in evidence.open("aer.fatal.", "aer.nonfatal.", host=host)
+            if evidence.clock.within(event, first, _CAUSE_WINDOW_S)
+        ]
+        devices = list(dict.fromkeys(event.device for event in silent or before if event.device))
+        gpu = any(same_slot(device, known) for device in devices for known in evidence.gpus(host))
         hung = [
             event
             for event in evidence.open("host.soft_lockup", "host.task_hung", host=host)
@@ -41,7 +50,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 f"The IOMMU waited {times(total(silent) + total(stalled))} in vain for an invalidation to be "
                 "confirmed. "
                 + (
-                    f"{listed(devices)} did not confirm: it hangs, sleeps or is gone."
+                    f"{listed(devices)} is meant: it hangs, sleeps or is gone."
                     if devices
                     else "No line names the device: one behind that IOMMU hangs, sleeps or is gone."
                 )
@@ -50,12 +59,19 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             events=tuple(
                 {
                     id(event): event
-                    for event in (*silent, *stalled, *after, *hung, *symptoms(evidence, host, first, ()))
+                    for event in (
+                        *before,
+                        *silent,
+                        *stalled,
+                        *after,
+                        *hung,
+                        *symptoms(evidence, host, first, ()),
+                    )
                 }.values()
             ),
             action="drain",
             then=("cold_power_cycle", "inspect_hardware", "check_acs_and_iommu", "read_kernel_log"),
-            root_event=(silent or stalled)[0].kind,
+            root_event=(silent or before or stalled)[0].kind,
         )
 
 

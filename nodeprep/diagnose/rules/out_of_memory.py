@@ -40,10 +40,11 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             names, cgroup = _killed(kernel, noted)
             askers = list(dict.fromkeys(e.data["asked_by"] for e in noted if e.data.get("asked_by")))
             count = total(kernel) or 1
+            by = (kernel or noted)[0].data.get("by", "the kernel")
             yield Finding(
                 layer="application" if cgroup else "host",
                 severity="info" if cgroup else "warning",
-                summary=f"the kernel ended {listed(names[:4]) or 'a program'} for lack of "
+                summary=f"{by} ended {listed(names[:4]) or 'a program'} for lack of "
                 + ("memory of its group" if cgroup else "host memory"),
                 why=(
                     f"{times(count).capitalize()}. "
