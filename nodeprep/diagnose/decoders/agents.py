@@ -22,7 +22,10 @@ _DCGM = re.compile(
     r"^(?P<name>DCGM_FI_DEV_\w+)\{(?P<labels>[^}]*)\} (?P<value>\d{1,15}(?:\.\d{1,9})?(?:e[+-]\d{1,2})?)\s*$"
 )
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
-_DCGM_HEALTH = re.compile(r"\|\s*(?:->)?\s*(?P<test>[A-Z][\w /]+?)\s*\|\s*Fail\b")
+_DCGM_HEALTH = re.compile(
+    r"\|\s*(?:->)?\s*(?P<test>[A-Za-z][\w /]+?)\s*\|\s*Fail\b"
+    r"(?: - GPUs?: (?P<gpus>\d[\d, ]{0,60}))?"
+)
 # Source: NVML event types, nvmlEventTypeDoubleBitEccError.
 _DOUBLE_BIT = 2
 # Source: NVIDIA/k8s-device-plugin#259: the code of an error that is no Xid.
@@ -61,7 +64,9 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
             data = {"code": int(number), "node": labels.get("node", "")}
             return Event(kind="agent.xid_count", lines=(line,), data=data, count=count)
     elif "|" in text and (match := _DCGM_HEALTH.search(text)):
-        return Event(kind="agent.diag_failed", lines=(line,), data={"test": match["test"].strip()})
+        gpus = re.findall(r"\d+", match["gpus"] or "")
+        data = {"test": match["test"].strip(), "gpus": tuple(map(int, gpus))}
+        return Event(kind="agent.diag_failed", lines=(line,), data=data)
     return None
 
 
@@ -91,7 +96,16 @@ DECODER = Decoder(
         b"| Fail",
     ),
     decode=each(
-        ("XidCritical", "GPU XID ", "EventType:", "marked unhealthy", "xid_error", "DCGM_FI_DEV_", "| Fail"),
+        (
+            "XidCritical",
+            "GPU XID ",
+            "EventType:",
+            "marked unhealthy",
+            "xid_error",
+            "DCGM_FI_DEV_",
+            "| Fail",
+            ": Fail",
+        ),
         _parse,
     ),
 )

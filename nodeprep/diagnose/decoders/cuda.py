@@ -45,7 +45,7 @@ _TALK = re.compile(
 )
 # "CUDA initialization: CUDA unknown error" is a warning of PyTorch, after which it sees no GPU.
 _VAGUE = re.compile(
-    r"(?:CUDA error:|CUDA initialization: CUDA) "
+    r"(?:CUDA error:|CUDA initialization: CUDA|CUDA runtime error in .{1,400}?\):) "
     r"(?P<words>unknown error|initialization error|operation not supported)"
 )
 _DEVICE_INDEX = re.compile(r"\bGPU (\d{1,2})\b|\bcuda:(\d{1,2})\b")

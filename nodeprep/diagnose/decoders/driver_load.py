@@ -16,7 +16,9 @@ _LOADED = re.compile(
 )
 _MISMATCH = re.compile(r"[Dd]river/library version mismatch")
 _NO_DRIVER = re.compile(
-    r"couldn'?t communicate with the NVIDIA driver|nvidia\.ko.* not found|"
+    r"couldn'?t communicate with the NVIDIA driver|Failed to query NVIDIA devices\. Please ensure|"
+    r"modprobe nvidia(?:[-_]\w{1,10})?' failed with exit code|"
+    r"Unable to load the kernel module 'nvidia\.ko'|nvidia\.ko.* not found|"
     r"FATAL: Module nvidia not found|Driver Not Loaded",
     re.IGNORECASE,
 )
@@ -53,7 +55,7 @@ _DKMS = re.compile(
 )
 
 
-def _parse(line: Line) -> Event | None:  # noqa: PLR0911, PLR0912  # one branch a message
+def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one branch a message
     text = line.text
     if loaded := _LOADED.search(text):
         data = {"version": loaded["version"], "open": bool(loaded["open"])}
@@ -84,7 +86,8 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911, PLR0912  # one branch 
 
 
 _WORDS = (
-    "NVRM", "NVIDIA UNIX", "version mismatch", "NVIDIA driver", "nouveau", "rejected", "Required key",
+    "NVRM", "NVIDIA UNIX", "version mismatch", "NVIDIA driver", "query NVIDIA devices", "modprobe nvidia",
+    "module 'nvidia.ko'", "nouveau", "rejected", "Required key",
     "PKCS#7", "nvidia: ", "nvidia/", "nvidia, ", "nvidia.ko", "Module nvidia",
     "of symbol ", "Unknown symbol ", "peermem'", "peer_mem'",
 )  # fmt: skip
@@ -96,6 +99,8 @@ DECODER = Decoder(
         b"NVIDIA UNIX",
         b"version mismatch",
         b"NVIDIA driver",
+        b"query NVIDIA devices",
+        b"modprobe nvidia",
         b"nouveau",
         b"is rejected",
         b"was rejected",

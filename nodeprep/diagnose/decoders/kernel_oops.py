@@ -14,20 +14,24 @@ from nodeprep.diagnose.line import Line
 # Source: Linux, arch/x86/mm/fault.c, arch/x86/kernel/traps.c and dumpstack.c, lib/bug.c, kernel/panic.c.
 _BEGINS = re.compile(
     r"BUG: (?:unable to handle|kernel NULL pointer dereference)|[Uu]nable to handle kernel|"
-    r"general protection fault.{0,80}\[#\d{1,4}\]|kernel BUG at |\bOops: (?:[0-9a-fA-F]{4}|general protection)|"
-    r"invalid opcode: [0-9a-fA-F]{4} \[#\d{1,4}\]|Kernel panic - not syncing"
+    r"general protection fault.{0,80}\[#\d{1,4}\]|kernel BUG at |\bOops: (?:[0-9a-fA-F]{4}|general "
+    r"protection)|"
+    r"Kernel panic - not syncing"
+)
+_FIRST_WORDS = re.compile(
+    r"BUG: (?:unable|kernel NULL)|nable to handle kernel|protection fault|kernel BUG at "
 )
 # A machine check ends in a panic as well, and has a decoder of its own.
 _OF_OTHERS = re.compile(r"[Mm]achine check", re.IGNORECASE)
 _TASK = re.compile(r"CPU: \d{1,9}.{0,40} Comm: (?P<name>\S.{0,15}?) (?:Tainted|Not tainted|Kdump)")
 _PLACE = re.compile(
-    r"\bRIP: .*?(?P<function>[\w.]+)\+0x[0-9a-f]+/0x[0-9a-f]+(?: \[(?P<module>\w+)\])?|\bpc : (?P<pc>[\w.]+)\+0x\S+(?: \[(?P<pc_module>\w+)\])?"
+    r"\bRIP: .*?(?P<function>[\w.]+)\+0x[0-9a-f]+/0x[0-9a-f]+(?: \[(?P<module>\w+)\])?|"
+    r"\bpc : (?P<pc>[\w.]+)\+0x\S+(?: \[(?P<pc_module>\w+)\])?"
 )
 _FRAME = re.compile(r"(?<!\? )\b\w+\+0x[0-9a-f]+/0x[0-9a-f]+ \[nvidia(?:_uvm|_modeset|_drm)?\]")
 _MODULE = re.compile(r"nvidia(?:_uvm|_modeset|_drm)?")
 # Threads that the driver makes for itself.
 _THREADS = ("nv_queue", "nvidia-modeset", "UVM ")
-_ENDS = re.compile(r"---\[ end (?:trace|Kernel panic)")
 _MAX_LINES = 120
 
 
@@ -39,6 +43,13 @@ class _Oops:
     module: str = ""
     panic: bool = False
     driver: bool = False
+
+    def ends_before(self, line: Line) -> bool:
+        """Whether a line is of no report, or of the next one."""
+        first = self.lines[0]
+        if line.source != first.source or line.number - first.number > _MAX_LINES:
+            return True
+        return bool(self.function) and _FIRST_WORDS.search(line.text) is not None
 
     def take(self, line: Line) -> None:
         """What a line of the report says of the place."""
@@ -80,31 +91,24 @@ def decode(lines: Iterable[Line]) -> Iterator[Event]:
                 held.take(line)
             continue
         held.take(line)
-        if _ENDS.search(text):
-            yield held.event()
-            held = None
     if held:
         yield held.event()
 
 
-_WORDS = ("BUG", "nable to handle", "protection fault", "Oops: ", "invalid opcode", "Kernel panic")
+_WORDS = ("BUG", "nable to handle", "protection fault", "Oops: ", "Kernel panic")
 
 DECODER = Decoder(
     id="kernel_oops",
     needles=(
-        b"BUG: unable to",
-        b"BUG: kernel NULL",
+        b"BUG: ",
         b"nable to handle kernel",
-        b"general protection fault",
+        b"protection fault",
         b"kernel BUG at",
         b"Oops: ",
-        b"invalid opcode: ",
         b"Kernel panic",
         b" Comm: ",
-        b"RIP: ",
-        b"pc : ",
+        b"RIP: 00",
         b"[nvidia",
-        b"---[ end ",
     ),
     decode=decode,
 )

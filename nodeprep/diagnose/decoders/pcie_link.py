@@ -18,7 +18,8 @@ _DPC = re.compile(
 )
 _HOTPLUG = re.compile(
     rf"(?P<device>{ADDRESS})(?::pcie\d{{1,18}})?: (?:pciehp: )?(?:"
-    r"[Ss]lot\((?P<slot>[^)]{1,40})\): (?P<what>Link Down(?!/Up ignored)|Card not present|Link Down/Up ignored)|"
+    r"[Ss]lot\((?P<slot>[^)]{1,40})\): (?P<what>Link Down(?!/Up ignored)|Card not present|"
+    r"Link Down/Up ignored)|"
     # Source: Linux before 4.17, drivers/pci/hotplug/pciehp_ctrl.c.
     r"(?P<what2>Card not present) on Slot\((?P<slot2>[^)]{1,40})\))"
 )
@@ -29,7 +30,8 @@ _RETRAIN = re.compile(
 # Source: Linux, drivers/net/ethernet/mellanox/mlx5/core/events.c, mlx5_pcie_event. That the slot does not
 # advertise its power is said of most slots and means nothing.
 _SLOT_POWER = re.compile(
-    rf"(?P<device>{ADDRESS}): .{{0,80}}Detected insufficient power on the PCIe slot(?: \((?P<watts>\d{{1,4}})W\))?"
+    rf"(?P<device>{ADDRESS}): .{{0,80}}Detected insufficient power on the PCIe slot"
+    r"(?: \((?P<watts>\d{1,4})W\))?"
 )
 _BANDWIDTH = re.compile(
     rf"(?P<device>{ADDRESS}): (?P<have>\d{{1,9}}(?:\.\d{{1,9}})?) Gb/s available PCIe bandwidth, limited by "

@@ -14,7 +14,7 @@ from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.line import Line
 
 _XID = re.compile(
-    rf"NVRM: (?:GPU\d{{1,18}} )?Xid \((?:PCI:)?(?P<device>{ADDRESS})?(?P<instance>[^()]{{0,80}})\): "
+    rf"NVRM: (?:GPU\d{{1,18}} )?Xid \((?:PCI:)?(?P<device>{ADDRESS})?(?P<instance>[^()]{{0,80}})\) ?: "
     r"(?P<code>\d{1,5})(?P<rest>.*)",
     re.DOTALL,
 )

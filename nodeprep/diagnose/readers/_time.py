@@ -9,6 +9,9 @@ from functools import lru_cache
 from nodeprep.diagnose.reader import NO_YEAR
 
 MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+# Of other languages, in any alphabet, or numbered as in China and Japan. Letters are what is neither ASCII
+# punctuation nor a digit, since the same pattern looks at bytes.
+OTHER_MONTH = r"(?:[^\x00-@\[-`{-\x7f]{2,16}\.?|\d{1,2}月)"
 WEEKDAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 CLOCK = r"\d{2}:\d{2}:\d{2}"
 ISO = rf"\d{{4}}-\d{{2}}-\d{{2}}[T ]{CLOCK}(?:[.,]\d{{1,9}})?(?: ?(?:Z|UTC|[+-]\d{{2}}:?\d{{2}}))?"

@@ -1,4 +1,4 @@
-"""Lines of logs as grep prints them from several files, and with the number of each: `kern.log.1:Nov 22 18:29:55 ...`.
+"""Lines of logs as grep prints them from several files, also with `-n`: `kern.log.1:Nov 22 18:29:55 ...`.
 
 Pagers and editors number lines as well: `1701 [   22.325345] ...`.
 """

@@ -15,7 +15,8 @@ _SLACK_S = 5.0
 _ALWAYS = ("nccl.", "host.task_hung", "host.soft_lockup", "agent.unhealthy", "agent.other_event", "nvml.hang",
            "nvml.failed")  # fmt: skip
 _OF_A_DEAD_GPU = ("cuda.unknown", "cuda.no_device", "cuda.not_initialized", "cuda.launch_failed",
-                  "cuda.devices_unavailable", "nvml.no_devices", "smi.err_cell", "driver.oops")  # fmt: skip
+                  "cuda.devices_unavailable", "nvml.no_devices", "smi.err_cell", "driver.oops",
+                  "display.gpu_stuck")  # fmt: skip
 
 
 def symptoms(

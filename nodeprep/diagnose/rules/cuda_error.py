@@ -58,7 +58,7 @@ def _finding(evidence: Evidence, host: str, root: Event, events: list[Event]) ->
         severity=entry.severity,
         summary=f"CUDA error {entry.code} ({entry.text}): {entry.meaning}",
         why=f"Told {times(total(events))} by programs.{beside}",
-        events=(*slept[-1:], *events, *_of_ranks(evidence, host, root)),
+        events=(*slept[-1:], *events, *_besides(evidence, host, root)),
         action=entry.action,
         then=("reload_uvm_module", *entry.then) if slept else entry.then,
         root_event=root.kind,
@@ -67,13 +67,21 @@ def _finding(evidence: Evidence, host: str, root: Event, events: list[Event]) ->
     )
 
 
-def _of_ranks(evidence: Evidence, host: str, root: Event) -> list[Event]:
-    """What collectives said; a network that failed before is a story of its own."""
-    return [
+def _besides(evidence: Evidence, host: str, root: Event) -> list[Event]:
+    """What collectives and diagnostics said; a network that failed before is a story of its own."""
+    told = [
         event
         for event in evidence.open("nccl.", host=host)
         if event.kind != "nccl.network" or follows(evidence, root, event)
     ]
+    if root.kind == "cuda.devices_unavailable":
+        # A diagnostic that gets no GPU says nothing about the GPU.
+        told += [
+            event
+            for event in evidence.open("agent.diag_failed", host=host)
+            if event.lines[0].source == root.lines[0].source
+        ]
+    return told
 
 
 RULE = Rule(id="cuda_error", rank=74, explain=explain)

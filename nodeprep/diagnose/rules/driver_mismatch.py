@@ -33,7 +33,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 "The driver was replaced while its old module stayed loaded, or an old one sits in "
                 f"the initramfs.{versions} "
                 + (
-                    "The old module finds no firmware files of its version any more, so it cannot initialise a GPU. "
+                    "The old module finds no firmware files of its version any more, so it cannot "
+                    "initialise a GPU. "
                     if failed
                     else ""
                 )

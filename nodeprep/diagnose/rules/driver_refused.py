@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
+from nodeprep.diagnose.rules._symptoms import follows
 from nodeprep.model.diagnosis import Action, Layer, Severity
 
 
@@ -73,6 +75,8 @@ _CASES = (
 _FOLLOW = ("driver.not_loaded", "gpu.none_found", "gpu.init_failed", "gpu.probe_failed", "nvml.no_devices",
            "cuda.no_device", "nvml.driver_not_loaded", "nvml.failed")  # fmt: skip
 
+_NOT_LOADED = ("read_kernel_log", "rebuild_module_for_kernel", "check_driver_and_gpu_count")
+
 
 def explain(evidence: Evidence) -> Iterator[Finding]:
     """One finding a host and reason; a driver that is not there for no reason on record comes last."""
@@ -92,16 +96,37 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                     then=case.then,
                 )
         missing = evidence.open("driver.not_loaded", "gpu.none_found", "nvml.driver_not_loaded", host=host)
-        if missing and not evidence.seen("gpu.init_failed", "xid.", host=host):
+        if missing and all(event.kind == "gpu.none_found" for event in missing):
+            yield _no_gpu(missing)
+        elif missing and not evidence.seen("gpu.init_failed", "xid.", host=host):
+            # Services that start before the module ask in vain, which a boot's order explains.
+            loaded = any(follows(evidence, missing[-1], e) for e in evidence.seen("driver.loaded", host=host))
             yield Finding(
                 layer="driver",
-                severity="error",
-                summary="nvidia-smi reaches no driver",
-                why="The module is not loaded, or failed to load, and nothing in this log says why.",
+                severity="info" if loaded else "error",
+                summary="programs reached no driver until it was loaded"
+                if loaded
+                else "no program reaches a driver",
+                why="The module came later in the same log."
+                if loaded
+                else "The module is not loaded, or failed to load, and nothing in this log says why.",
                 events=tuple(missing + evidence.open("nvml.no_devices", "cuda.no_device", host=host)),
-                action="run_diagnostics",
-                then=("read_kernel_log", "rebuild_module_for_kernel", "check_driver_and_gpu_count"),
+                action="none" if loaded else "run_diagnostics",
+                then=() if loaded else _NOT_LOADED,
             )
+
+
+def _no_gpu(found: list[Event]) -> Finding:
+    return Finding(
+        layer="driver",
+        severity="error",
+        summary="the driver's module finds no NVIDIA GPU on the bus",
+        why="It was loaded and ended, since no device of its vendor was there: this machine has none, or the "
+        "bus has lost it, or never enumerated it.",
+        events=tuple(found),
+        action="run_diagnostics",
+        then=("check_driver_and_gpu_count", "compare_with_inventory", "read_kernel_log"),
+    )
 
 
 RULE = Rule(id="driver_refused", rank=52, explain=explain)

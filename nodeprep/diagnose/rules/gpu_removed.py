@@ -19,8 +19,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             summary=f"{of(device)} was removed from the system while programs still used it",
             why=(
                 f"Told {times(total(events))}. A write to the device's remove or unbind file, a tool that "
-                "switches the GPU off, or a hot-unplug did it. The driver waits for the last program to close "
-                "the GPU, and whoever removed it waits as well. The card is fine."
+                "switches the GPU off, or a hot-unplug did it. The driver waits for the last program to "
+                "close the GPU, and whoever removed it waits as well. The card is fine."
             ),
             events=tuple(events),
             action="reboot_node",

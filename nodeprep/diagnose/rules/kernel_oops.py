@@ -21,8 +21,9 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 severity=_severity(driver),
                 summary=f"the NVIDIA driver crashed in the kernel{_where(driver)}",
                 why=(
-                    f"Told {times(total(driver))}. The driver's own code used an address that it may not. What "
-                    "holds its locks waits for ever, so no GPU of the node can be relied on before a reboot."
+                    f"Told {times(total(driver))}. The driver's own code used an address that it may not. "
+                    "What holds its locks waits for ever, so no GPU of the node can be relied on before a "
+                    "reboot."
                 ),
                 events=tuple(driver),
                 action="reboot_node",

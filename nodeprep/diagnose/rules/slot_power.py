@@ -19,8 +19,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             device=device,
             summary=f"the slot of {device} gives too little power" + (f" ({watts} W)" if watts else ""),
             why=(
-                f"The card's own firmware told it {times(total(events))}. Slot, riser or power supply, or the "
-                "slot's power limit that the board's firmware announces, is less than the card needs; "
+                f"The card's own firmware told it {times(total(events))}. Slot, riser or power supply, or "
+                "the slot's power limit that the board's firmware announces, is less than the card needs; "
                 "under load it slows down or its ports go down."
             ),
             events=tuple(events),
