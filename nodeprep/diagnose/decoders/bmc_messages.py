@@ -39,7 +39,11 @@ _KINDS = tuple(
         ),
         ("sel.memory_corrected", rf"(?<!un)correctable memory error .{{0,80}}?\b{_MODULE}"),
         ("sel.temperature", r"temperature is (?:greater than|above) the upper critical threshold"),
-        ("sel.processor", r"CPU (?P<place>\d{1,2}) has an internal error \(IERR\)"),
+        (
+            "sel.processor",
+            r"CPU (?P<place>\d{1,2}) has an internal error \(IERR\)",
+            r"Uncorrectable Error has (?:occurred on CPUs|been detected on processor \d)",
+        ),
         ("sel.fan", r"fan (?P<place>[\w ]{1,12}?) RPM is (?:less than|below) the lower critical threshold"),
     )
 )  # fmt: skip
@@ -67,7 +71,8 @@ def _device(found: dict[str, str | None]) -> str:
 
 
 _WORDS = ("detected on a component", "link training failure", "PCI Express Error", "has occurred on ",
-          "ower suppl", "emory error", "critical threshold", "(IERR)")  # fmt: skip
+          "ower suppl", "emory error", "critical threshold", "(IERR)",
+          "ncorrectable error has been detected")  # fmt: skip
 DECODER = Decoder(
     id="bmc_messages",
     needles=tuple(word.encode() for word in _WORDS),

@@ -45,9 +45,9 @@ _PEERMEM = re.compile(
     r"could not insert '(?:nvidia_peermem|nv_peer_mem)'"
 )
 _UNSUPPORTED = re.compile(
-    rf"NVRM: The NVIDIA(?: GPU)? (?P<device>{ADDRESS})|NVRM: installed in this system (?P<why>is "
-    rf"not supported by|"
-    r"requires use of the NVIDIA open|is$)|NVRM: nvidia\.ko because it does not include"
+    rf"NVRM: (?:The NVIDIA(?: GPU)? (?P<device>{ADDRESS}).{{0,60}}? )?"
+    r"(?:.{0,40}installed in this system |\.\.\. )"
+    r"(?P<why>is not supported by|requires use of the NVIDIA open|is$)"
 )
 _DKMS = re.compile(
     r"^nvidia(?:-\w+)*[/, ]+(?P<version>[\d.]+)(?P<suffix>-?[A-Za-z][\w.+~-]*)?, .*: (?:installed|"
@@ -78,7 +78,7 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one branch a message
         return Event(kind="driver.nouveau", lines=(line,), device=address(nouveau["device"] or ""))
     if (unsupported := _UNSUPPORTED.search(text)) and unsupported["why"]:
         kind = "driver.needs_open_module" if "requires" in unsupported["why"] else "driver.gpu_unsupported"
-        return Event(kind=kind, lines=(line,))
+        return Event(kind=kind, lines=(line,), device=address(unsupported["device"] or ""))
     if (dkms := _DKMS.search(text)) and dkms["suffix"]:
         data = {"version": dkms["version"] + dkms["suffix"]}
         return Event(kind="driver.modified", lines=(line,), data=data)

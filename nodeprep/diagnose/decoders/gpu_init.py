@@ -24,7 +24,7 @@ _NO_GPU = re.compile(r"NVRM: No NVIDIA (?:GPU|graphics adapter) (?:found|probed)
 _BOOT = re.compile(
     r"NVRM:? .*(?:GFW_BOOT|GFW boot|osInitNvMapping|Cannot attach gpu|cannot bootstrap riscv/gsp|"
     r"Cannot initialize GSP firmware|failed to execute FWSEC|Timeout waiting for GSP target mask|"
-    r"Booter failed)"
+    r"Booter failed|failed to copy vbios)"
 )
 # The driver asks the kernel for a file of its own version; without it no GSP starts. Log strings
 # (gsp_log_*.bin) are not shipped, and nobody needs them.

@@ -18,7 +18,9 @@ _BEGINS = re.compile(rf"NVRM: The NVIDIA GPU (?P<device>{ADDRESS})\s*(?P<rest>.*
 _CONTINUES = re.compile(r"\(PCI ID|installed in this|fallen off the bus")
 _REPEATS = re.compile(rf"NVRM: GPU (?:at )?(?:PCI:)?(?P<device>{ADDRESS}):? (?:GPU )?has fallen off the bus")
 _CONFIG_FFS = re.compile(
-    rf"(?P<device>{ADDRESS}): (?:Unable|Refused) to change power state from (?P<state>\w+)"
+    # Kernels before 5.17 say it in the second way.
+    rf"(?P<device>{ADDRESS}): (?:(?:Unable|Refused) to change power state from (?P<state>\w+)|"
+    r"can't change power state from \w+ to D0 \(config space inaccessible\))"
 )
 # Source: Linux, drivers/pci/pci.c, pci_dev_wait: it waits in growing steps, and these are its last words.
 _NOT_READY = re.compile(
@@ -26,13 +28,16 @@ _NOT_READY = re.compile(
 )
 # Source: NVML error strings, and nvidia-smi around them.
 _LOST = re.compile(
-    rf"Unable to determine the device handle for (?:GPU|gpu) ?(?P<device>{ADDRESS}): (?P<why>.*)|GPU is lost|"
+    # A number of the GPU comes before its address since R610, and was all there is in some versions.
+    rf"Unable to determine the device handle for (?:GPU|gpu) ?(?:(?P<device>{ADDRESS})|\d{{1,3}}(?:: "
+    rf"(?P<device2>{ADDRESS}))?): (?P<why>.*)|GPU is lost|"
     # The names that bindings of NVML give to the same error.
     r"\bGPUIsLost\b|(?:NVML_)?ERROR_GPU_IS_LOST"
 )
-# Source: nvstatuscodes.h, NV_ERR_GPU_IS_LOST is 0x0f: calls that fail since the GPU is gone.
+# Source: nvstatuscodes.h, NV_ERR_GPU_IS_LOST is 0x0f: calls that fail since the GPU is gone. Without brackets
+# the name is of a condition that an assertion would accept.
 _LOST_STATUS = re.compile(
-    r"NVRM: .*(?:NV_ERR_GPU_IS_LOST|rpcSendMessage failed with status 0x0{6,8}f\b|"
+    r"NVRM: .*(?:\[NV_ERR_GPU_IS_LOST\]|rpcSendMessage failed with status 0x0{6,8}f\b|"
     r"GPU lost from the bus)"
 )
 _NVML_WORDS = ("device handle", "GPU is lost", "GPUIsLost", "GPU_IS_LOST")
@@ -75,7 +80,10 @@ def decode(lines: Iterable[Line]) -> Iterator[Event]:
             why = lost["why"] or "GPU is lost"
             kind = "nvml.gpu_lost" if "lost" in why.lower() else "nvml.no_handle"
             yield Event(
-                kind=kind, lines=(line,), device=address(lost["device"] or ""), data={"why": why.strip()}
+                kind=kind,
+                lines=(line,),
+                device=address(lost["device"] or lost["device2"] or ""),
+                data={"why": why.strip()},
             )
 
 
@@ -105,7 +113,7 @@ DECODER = Decoder(
         b"GPUIsLost",
         b"GPU_IS_LOST",
         b"determine the device handle",
-        b"to change power state",
+        b"change power state",
         b"; giving up",
     ),
     decode=decode,

@@ -52,6 +52,7 @@ _NAMES = {
     "aer.recovered": "a reset of the link",
     "pciehp.link_down": "link down",
     "pciehp.card_not_present": "card not present",
+    "pciehp.link_flap_ignored": "a link that went down and up again",
     "ghes.pcie": "an error that firmware reported",
     "sel.pcie_fatal": "a fatal bus error in the BMC's log",
     "sel.power_supply": "a failed power supply",

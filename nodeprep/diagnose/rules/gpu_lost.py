@@ -106,6 +106,12 @@ def _finding(evidence: Evidence, host: str, devices: list[str], losses: list[Eve
         # An Xid after a reboot is of a GPU that came back: a fault of its own.
         and (not event.kind.startswith("xid.") or same_boot(loss, event))
     ]
+    # Older drivers name no GPU where they cannot start one.
+    after += [
+        event
+        for event in evidence.open("gpu.init_failed", "gpu.init_failed_noted", host=host)
+        if not event.device and follows(evidence, loss, event)
+    ]
     # The kernel's own attempts at the link go on for a while; they tell nothing new.
     after += [
         event

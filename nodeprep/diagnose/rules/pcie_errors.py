@@ -133,13 +133,17 @@ def _uncorrected(
     if reading == "config" and not fatal:
         layer, severity, action, then = "config", "warning", "fix_config", ("check_acs_and_iommu",)
     kinds = listed(dict.fromkeys(called(event) for event in (*errors, *links)))
+    # What a port does about one error (contains, resets, unplugs) is one.
+    count = total(errors) or max(
+        (total([event for event in links if event.kind == kind]) for kind in _OF_ITS_OWN), default=1
+    )
     return Finding(
         layer=layer,
         severity=severity,
         device=device,
         summary=f"uncorrected PCIe error at {device or 'a port'}: {kinds}",
         why=(
-            f"{kinds}, {times(total(errors) or len(links))}."
+            f"{kinds}, {times(count)}."
             + (f" It means that {_READINGS[reading]}." if reading else "")
             + (" The kernel recovered the link." if recovered else "")
             + " No GPU was lost with it in this log."
@@ -148,7 +152,7 @@ def _uncorrected(
         action=action,
         then=then,
         root_event=(errors or links)[0].kind,
-        count=total(errors) or 1,
+        count=count,
     )
 
 
