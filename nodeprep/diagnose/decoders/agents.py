@@ -6,13 +6,16 @@ import re
 
 from nodeprep.diagnose.decoder import Decoder
 from nodeprep.diagnose.decoders._each import each
-from nodeprep.diagnose.device import address
+from nodeprep.diagnose.device import ADDRESS, address
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.line import Line
 
 _PLUGIN = re.compile(r"XidCriticalError: Xid=(?P<code>\d{1,18}) on Device=(?P<uuid>[\w-]+)")
 _EVENT_TYPE = re.compile(r"\{EventType:(?P<type>\d{1,18}) EventData:(?P<data>\d{1,18})")
-_NAMED = re.compile(r"\bGPU XID (?P<code>\d{1,4})\b")
+_NAMED = re.compile(
+    rf"\bGPU XID (?P<code>\d{{1,4}})\b|\bXID (?P<code2>\d{{1,4}}) ?\([^()]{{1,80}}\) detected on (?:GPU )?"
+    rf"PCI:(?P<device>{ADDRESS})"
+)
 _UNHEALTHY = re.compile(r"device marked unhealthy: (?P<uuid>[\w-]+)")
 _COUNTER = re.compile(
     r"^(?P<name>\w*xid_errors?\w*)\{(?P<labels>[^}]*)\} (?P<value>\d{1,15}(?:\.\d{1,9})?(?:e\+\d{1,2})?)\s*$",
@@ -46,9 +49,9 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
         kind = "nvml.unknown_event" if code == _NO_XID else f"xid.{code}"
         return Event(kind=kind, lines=(line,), data=data)
     if (match := _NAMED.search(text)) and "NVRM" not in text:
-        code = int(match["code"])
+        code = int(match["code"] or match["code2"])
         data = {"code": code, "agent": "health agent"}
-        return Event(kind=f"xid.{code}", lines=(line,), data=data)
+        return Event(kind=f"xid.{code}", lines=(line,), device=address(match["device"] or ""), data=data)
     if match := _EVENT_TYPE.search(text):
         kind = "agent.ecc_double_bit" if int(match["type"]) == _DOUBLE_BIT else "agent.other_event"
         return Event(kind=kind, lines=(line,), data={"event_type": int(match["type"])})
@@ -88,7 +91,7 @@ DECODER = Decoder(
     id="agents",
     needles=(
         b"XidCritical",
-        b"GPU XID ",
+        b"XID ",
         b"EventType:",
         b"marked unhealthy",
         b"xid_error",
@@ -98,7 +101,7 @@ DECODER = Decoder(
     decode=each(
         (
             "XidCritical",
-            "GPU XID ",
+            "XID ",
             "EventType:",
             "marked unhealthy",
             "xid_error",

@@ -46,7 +46,8 @@ _TALK = re.compile(
 # "CUDA initialization: CUDA unknown error" is a warning of PyTorch, after which it sees no GPU.
 _VAGUE = re.compile(
     r"(?:CUDA error:|CUDA initialization: CUDA|CUDA runtime error in .{1,400}?\):) "
-    r"(?P<words>unknown error|initialization error|operation not supported)"
+    r"(?P<words>unknown error|initialization error|operation not supported|"
+    r"operation not permitted)"
 )
 _DEVICE_INDEX = re.compile(r"\bGPU (\d{1,2})\b|\bcuda:(\d{1,2})\b")
 
@@ -54,7 +55,14 @@ _DEVICE_INDEX = re.compile(r"\bGPU (\d{1,2})\b|\bcuda:(\d{1,2})\b")
 @cache
 def _texts() -> tuple[tuple[str, CudaEntry], ...]:
     """Texts that stand for one error only; "unknown error" and the like need a number beside them."""
-    vague = {"unknown", "out_of_memory", "not_supported", "devices_unavailable", "not_initialized"}
+    vague = {
+        "unknown",
+        "out_of_memory",
+        "not_supported",
+        "devices_unavailable",
+        "not_initialized",
+        "not_permitted",
+    }
     found = [(entry.text.lower(), entry) for entry in catalog.all_cuda().values() if entry.id not in vague]
     return tuple(sorted(found, key=lambda pair: -len(pair[0])))
 

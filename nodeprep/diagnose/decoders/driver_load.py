@@ -14,6 +14,7 @@ _LOADED = re.compile(
     r"(?:NVRM: loading |NVRM version: )?NVIDIA UNIX (?P<open>Open )?(?:\w+ )?Kernel Module\s+(?:for \w+\s+)?"
     r"(?P<version>\d{1,18}(?:\.\d{1,18})+)"
 )
+_ASSERTION = re.compile(r"NVRM: .{0,60}nvAssert\w*: Assertion failed: (?!.*\[NV_ERR_GPU_IS_LOST\])")
 _MISMATCH = re.compile(r"[Dd]river/library version mismatch")
 _NO_DRIVER = re.compile(
     r"couldn'?t communicate with the NVIDIA driver|Failed to query NVIDIA devices\. Please ensure|"
@@ -49,17 +50,23 @@ _UNSUPPORTED = re.compile(
     r"(?:.{0,40}installed in this system |\.\.\. )"
     r"(?P<why>is not supported by|requires use of the NVIDIA open|is$)"
 )
+# The second of these lines is all that some filters leave of the sentence above.
+_TOO_OLD = re.compile(r"NVRM: nvidia\.ko because it does not include the required GPU")
+_LEGACY = re.compile(r"NVRM:\s+supported through the NVIDIA (?P<branch>[\w.]{0,12}) ?Legacy drivers")
+_HELD = re.compile(rf"NVRM: GPU (?P<device>{ADDRESS}) is already bound to (?P<driver>[\w-]{{1,32}})")
 _DKMS = re.compile(
     r"^nvidia(?:-\w+)*[/, ]+(?P<version>[\d.]+)(?P<suffix>-?[A-Za-z][\w.+~-]*)?, .*: (?:installed|"
     r"built|added)"
 )
 
 
-def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one branch a message
+def _parse(line: Line) -> Event | None:  # noqa: PLR0911, PLR0912  # one branch a message
     text = line.text
     if loaded := _LOADED.search(text):
         data = {"version": loaded["version"], "open": bool(loaded["open"])}
         return Event(kind="driver.loaded", lines=(line,), data=data)
+    if _ASSERTION.search(text):
+        return Event(kind="driver.assertion", lines=(line,))
     if _MISMATCH.search(text):
         return Event(kind="driver.version_mismatch", lines=(line,))
     if _NO_DRIVER.search(text):
@@ -79,6 +86,14 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one branch a message
     if (unsupported := _UNSUPPORTED.search(text)) and unsupported["why"]:
         kind = "driver.needs_open_module" if "requires" in unsupported["why"] else "driver.gpu_unsupported"
         return Event(kind=kind, lines=(line,), device=address(unsupported["device"] or ""))
+    if _TOO_OLD.search(text):
+        return Event(kind="driver.gpu_unsupported_noted", lines=(line,))
+    if legacy := _LEGACY.search(text):
+        return Event(kind="driver.gpu_legacy", lines=(line,), data={"branch": legacy["branch"]})
+    if held := _HELD.search(text):
+        kind = "gpu.held_for_guests" if held["driver"] == "vfio-pci" else "driver.nouveau_conflict"
+        data = {"driver": held["driver"]}
+        return Event(kind=kind, lines=(line,), device=address(held["device"]), data=data)
     if (dkms := _DKMS.search(text)) and dkms["suffix"]:
         data = {"version": dkms["version"] + dkms["suffix"]}
         return Event(kind="driver.modified", lines=(line,), data=data)

@@ -123,6 +123,8 @@ def _finding(evidence: Evidence, host: str, devices: list[str], losses: list[Eve
         for event in evidence.open("aer.recovery_failed", "aer.recovered", "dpc.recovered", host=host)
         if _near(evidence, event, loss) and _related(evidence, host, event, devices)
     ]
+    if len(devices) == 1:
+        after += [event for event in evidence.open("xid.154", host=host) if not event.device]
     after += evidence.open("gpu.probe_failed", "gpu.boot_failed", "gpu.lost_status", host=host)
     # The kernel counts what a dying link did, also where its log has no line of it.
     after += [
