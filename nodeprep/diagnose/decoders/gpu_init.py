@@ -17,6 +17,10 @@ _RM_INIT = re.compile(
 )
 _MINOR = re.compile(rf"NVRM: (?:GPU (?P<device>{ADDRESS}): )?rm_init_adapter(?:\(\d{{1,4}}\))? failed")
 _PROBE = re.compile(r"NVRM: The NVIDIA probe routine failed for (?P<count>\d{1,18}) device")
+_REFUSED = re.compile(
+    rf"nvidia(?: (?P<device>{ADDRESS}))?: probe (?:of (?P<device2>{ADDRESS})|with driver nvidia) "
+    r"failed with error"
+)
 _NOT_PROBED = re.compile(r"NVRM: The NVIDIA probe routine was not called for (?P<count>\d{1,18}) device")
 _BAR = re.compile(r"NVRM: BAR(?P<bar>\d) is 0M @ 0x0 \(PCI:(?P<device>[0-9a-fA-F:.]+)\)")
 _BAR_INVALID = re.compile(r"NVRM: This PCI I/O region assigned to your NVIDIA device is invalid")
@@ -45,6 +49,10 @@ def decode(lines: Iterable[Line]) -> Iterator[Event]:  # noqa: PLR0912  # one br
     invalid: Line | None = None
     for line in bounded(lines):
         text = line.text
+        if "failed with error" in text and (refused := _REFUSED.search(text)):
+            device = address(refused["device"] or refused["device2"] or "")
+            yield Event(kind="gpu.probe_failed", lines=(line,), device=device, data={"devices": 1})
+            continue
         if "NVRM" not in text and "nvidia/" not in text:
             continue
         if match := _RM_INIT.search(text):
@@ -85,4 +93,8 @@ def decode(lines: Iterable[Line]) -> Iterator[Event]:  # noqa: PLR0912  # one br
         yield Event(kind="gpu.bar_missing", lines=(invalid,))
 
 
-DECODER = Decoder(id="gpu_init", needles=(b"NVRM", b"nvidia/"), decode=decode)
+DECODER = Decoder(
+    id="gpu_init",
+    needles=(b"NVRM", b"nvidia/", b"nvidia: probe of", b"with driver nvidia failed"),
+    decode=decode,
+)

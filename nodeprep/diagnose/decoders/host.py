@@ -21,6 +21,8 @@ _OOM_CHOICE = re.compile(
     r"oom-kill:constraint=(?P<constraint>CONSTRAINT_\w{1,20})"
     r"(?:.*?,task=(?P<name>[^,]{1,64}),pid=(?P<pid>\d{1,18}))?"
 )
+# Source: Linux, kernel/rcu/tree_stall.h.
+_STALL = re.compile(r"rcu: INFO: rcu_\w+ (?:self-)?detected (?:expedited )?stalls? on CPU")
 # Source: systemd-oomd; it ends a whole unit before the kernel must choose a process.
 _OOMD = re.compile(r"Killed (?P<unit>/\S{1,400}) due to memory (?:pressure|used)")
 _HUNG = re.compile(
@@ -99,6 +101,9 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911, PLR0912  # one return 
     if match := _LOCKUP.search(text):
         data = {"process": match["name"], "seconds": int(match["seconds"]), "stack": False, "code": ""}
         return Event(kind="host.soft_lockup", lines=(line,), data=data)
+    if _STALL.search(text):
+        data = {"process": "a CPU", "seconds": 0, "stack": False, "code": ""}
+        return Event(kind="host.soft_lockup", lines=(line,), data=data)
     if _SUSPENDED.search(text):
         return Event(kind="host.suspended", lines=(line,))
     if match := _APIC.search(text):
@@ -114,6 +119,7 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911, PLR0912  # one return 
 
 _WORDS = (
     "due to memory",
+    "rcu: INFO",
     "ut of memory: Kill",
     "oom-kill",
     "mem_cgroup_out_of_memory",
@@ -136,6 +142,7 @@ DECODER = Decoder(
     id="host",
     needles=(
         b"due to memory",
+        b"rcu: INFO",
         b"ut of memory: Kill",
         b"oom-kill",
         b"cgroup_out_of_memory",

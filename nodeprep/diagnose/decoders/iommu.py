@@ -29,6 +29,13 @@ _STALLED = re.compile(
     r"arm-smmu-v3 \S+: (?:CMDQ error .*ATC invalidate timeout|CMD_SYNC timeout)|"
     r"AMD-Vi: Completion-Wait loop timed out|DMAR: .*\bQI timed out|qi_submit_sync.*timed out"
 )
+# Source: QEMU, hw/vfio/container.c; Linux, drivers/iommu/intel/iommu.c.
+_NOT_VIABLE = re.compile(
+    rf"vfio(?: error:?)?:? (?P<device>{ADDRESS}): group (?P<group>\d{{1,5}}) is not viable"
+)
+_RMRR = re.compile(
+    rf"(?P<device>{ADDRESS}): .{{0,20}}ineligible for IOMMU domain attach due to platform RMRR"
+)
 _SUPPRESSED = re.compile(r"\bdmar_fault: (?P<count>\d{1,18}) callbacks suppressed")
 _REMAPPING = re.compile(r"DMAR: .*\bfault status reg\b")
 
@@ -39,6 +46,11 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
         return Event(kind="iommu.silent_device", lines=(line,), device=_silent(match))
     if _STALLED.search(text):
         return Event(kind="iommu.stalled", lines=(line,))
+    if match := _NOT_VIABLE.search(text):
+        group = {"group": int(match["group"])}
+        return Event(kind="vfio.group_not_viable", lines=(line,), device=address(match["device"]), data=group)
+    if match := _RMRR.search(text):
+        return Event(kind="vfio.reserved_memory", lines=(line,), device=address(match["device"]))
     if match := _DMAR.search(text):
         data = {"address": match["address"], "operation": match["op"]}
         return Event(kind="iommu.fault", lines=(line,), device=address(match["device"]), data=data)
@@ -68,6 +80,8 @@ _WORDS = (
     "QI timed out",
     "ATC invalidate timeout",
     "CMD_SYNC timeout",
+    "is not viable",
+    "RMRR",
 )
 DECODER = Decoder(
     id="iommu",

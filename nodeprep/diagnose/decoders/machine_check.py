@@ -26,6 +26,8 @@ _FATAL = re.compile(
 _FLOOD = re.compile(
     r"Previous system reset reason \[0x[0-9a-fA-F]{1,8}\]: .*(?:sync flood|uncorrected error)"
 )
+# Source: Linux, arch/x86/kernel/nmi.c, pci_serr_error and io_check_error.
+_SERR = re.compile(r"NMI: (?:PCI system error \(SERR\)|IOCK error)")
 # Source: HPE Integrated Management Log.
 _IML = re.compile(r"Uncorrectable Machine Check Exception \(")
 _AMD = re.compile(r"\[Hardware Error\]: (?P<text>(?:Corrected|Uncorrected|Deferred|System Fatal) error.*)")
@@ -54,6 +56,8 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
         return Event(kind="mce.uncorrected", lines=(line,))
     if _FLOOD.search(text):
         return Event(kind="mce.uncorrected", lines=(line,))
+    if _SERR.search(text):
+        return Event(kind="host.pci_serr", lines=(line,))
     if _LOGGED.search(text):
         return Event(kind="mce.logged", lines=(line,))
     if match := _AMD.search(text):
@@ -78,6 +82,7 @@ DECODER = Decoder(
         b"Memory failure: ",
         b"MEMORY ERROR",
         b"system reset reason",
+        b"NMI: ",
     ),
     decode=each(
         (
@@ -88,6 +93,7 @@ DECODER = Decoder(
             "achine check",
             "Machine Check",
             "system reset reason",
+            "NMI: ",
         ),
         _parse,
     ),

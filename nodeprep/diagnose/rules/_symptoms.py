@@ -12,6 +12,7 @@ from nodeprep.diagnose.evidence import Evidence
 WINDOW_S = 3600.0
 # Clocks of one host stamp one moment differently: journal, agents, applications.
 _SLACK_S = 5.0
+_NEAR_LINES = 20
 _ALWAYS = ("nccl.", "host.task_hung", "host.soft_lockup", "agent.unhealthy", "agent.other_event", "nvml.hang",
            "nvml.failed")  # fmt: skip
 _OF_A_DEAD_GPU = ("cuda.unknown", "cuda.no_device", "cuda.not_initialized", "cuda.launch_failed",
@@ -31,7 +32,18 @@ def symptoms(
     """
     cuda = tuple(f"cuda.{entry.id}" for entry in catalog.all_cuda().values() if set(entry.xids) & set(xids))
     wanted = (*_ALWAYS, *cuda, *(_OF_A_DEAD_GPU if gpu_dead else ()))
-    return [event for event in evidence.open(*wanted, host=host) if follows(evidence, cause, event)]
+    return [
+        event
+        for event in evidence.open(*wanted, host=host)
+        if follows(evidence, cause, event) or _beside(evidence, cause, event)
+    ]
+
+
+def _beside(evidence: Evidence, cause: Event, event: Event) -> bool:
+    """Whether two lines stand together in a text without times, where people put them as they like."""
+    one, other = cause.lines[0], event.lines[0]
+    unknown = evidence.clock.seconds(cause, event) is None
+    return unknown and one.source == other.source and 0 <= one.number - other.number <= _NEAR_LINES
 
 
 def follows(evidence: Evidence, cause: Event, event: Event, window_s: float = WINDOW_S) -> bool:

@@ -39,6 +39,13 @@ _MEANINGS = {
         "observe",
         ("read_aer_counters", "inspect_hardware"),
     ),
+    "host.pci_serr": _Said(
+        "the chipset reported a system error of PCI (SERR)",
+        "firmware_pcie",
+        "error",
+        "drain",
+        ("read_sel", "inspect_hardware", "read_kernel_log"),
+    ),
     "sel.pcie_untrained": _Said(
         "a PCIe link did not train at power-on, and firmware switched it off",
         "firmware_pcie",

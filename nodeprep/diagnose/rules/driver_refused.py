@@ -23,6 +23,8 @@ class _Case:
     why: str
     action: Action
     then: tuple[str, ...]
+    needs: str = ""
+    """One of the kinds that must be there; the others are of this case only beside it."""
 
 
 _CASES = (
@@ -31,6 +33,13 @@ _CASES = (
         "the kernel refuses a module: Secure Boot does not know the key it is signed with",
         "Under Secure Boot, or lockdown, the kernel loads only modules signed with a key that it trusts.",
         "fix_config", ("sign_module_or_enroll_key", "reboot_node"),
+    ),
+    _Case(
+        ("gpu.held_for_guests", "gpu.not_probed", "driver.nouveau_conflict"), "config", "warning",
+        "vfio-pci holds the GPU for guests, and the host's driver was loaded beside it",
+        "That is as it should be on a host that passes its GPUs through; programs of this host have no GPU.",
+        "fix_config", ("take_gpu_from_vfio_or_drop_host_driver",),
+        needs="gpu.held_for_guests",
     ),
     _Case(
         ("driver.nouveau_conflict", "gpu.not_probed"), "config", "error",
@@ -45,7 +54,14 @@ _CASES = (
         "update_driver", ("use_open_kernel_module",),
     ),
     _Case(
-        ("driver.gpu_unsupported",), "config", "error",
+        ("driver.gpu_legacy", "driver.gpu_unsupported"), "config", "error",
+        "this driver no longer supports the GPU; an older branch does",
+        "Drivers end their support by generation, and this one says which branch still has it.",
+        "update_driver", ("use_legacy_driver",),
+        needs="driver.gpu_legacy",
+    ),
+    _Case(
+        ("driver.gpu_unsupported", "driver.gpu_unsupported_noted"), "config", "error",
         "the loaded driver does not support this GPU",
         "The open module needs a GPU with a GSP (Turing or newer); other drivers end their support "
         "by generation.",
@@ -83,7 +99,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     for host in evidence.hosts:
         for case in _CASES:
             events = evidence.open(*case.kinds, host=host)
-            if events:
+            if events and (not case.needs or any(event.kind == case.needs for event in events)):
                 events += evidence.open(*_FOLLOW, host=host)
                 yield Finding(
                     layer=case.layer,

@@ -27,7 +27,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         if not groups and evidence.open("gpu.firmware_missing", host=host):
             yield _firmware_alone(evidence, host)
         elif not groups and any(event.kind not in _STUCK for event in loose):
-            groups[""] = []
+            refused = {event.device for event in loose if event.device and event.kind not in _STUCK}
+            groups[refused.pop() if len(refused) == 1 else ""] = []
         for device, events in groups.items():
             yield _finding(evidence, host, device, events, loose, alike=_alike(groups))
 
