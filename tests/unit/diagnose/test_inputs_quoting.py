@@ -20,6 +20,19 @@ def without_marks(*lines: str) -> list[str]:
         (("> [    1.000000] a", "> > b", ">", "c"), ["[    1.000000] a", "b", "", "c"]),
         (("     1\t[    1.000000] a", "     2\tb", "     3\tc"), ["[    1.000000] a", "b", "c"]),
         (("117: a", "118: b", "119: c", "120: d"), ["a", "b", "c", "d"]),
+        (
+            (
+                "[  291.686628] pcieport 0001:00:00.0: PCIe Bus Error: a ",
+                "severity=x",
+                "[  292.000000] pcieport 0001:00:00.0: PCIe Bus Error: b ",
+                "[  293.000000] c",
+            ),
+            [
+                "[  291.686628] pcieport 0001:00:00.0: PCIe Bus Error: a severity=x",
+                "[  292.000000] pcieport 0001:00:00.0: PCIe Bus Error: b ",
+                "[  293.000000] c",
+            ],
+        ),
         # Two lines with numbers that fit may be so by chance.
         (("1: a", "2: b"), ["1: a", "2: b"]),
         (("1: a", "2: b", "7: c"), ["1: a", "2: b", "7: c"]),
