@@ -22,7 +22,7 @@ _RECEIVED = re.compile(
     re.IGNORECASE,
 )
 _BUS_ERROR = re.compile(
-    _DEVICE + rf"(?:AER: )?(?:PCIe|CXL) Bus Error: severity={_SEVERITY}, type=(?P<layer>[\w ]+?)"
+    _DEVICE + rf"(?:AER: )?(?:PCIe|CXL) Bus Error: (?:severity=)?{_SEVERITY}, type=(?P<layer>[\w ]+?)"
     r"(?:, (?:id=(?P<id>[0-9a-fA-F]{4}))? ?\(?(?P<agent>\w+(?: \w+){0,2})?\)?)?\s*$",
     re.IGNORECASE,
 )

@@ -22,7 +22,12 @@ _SHM = re.compile(
     r"(?:Error while (?:creating|attaching)|failed to open).*shared memory|/dev/shm.*No space left",
     re.IGNORECASE,
 )
-_IB = re.compile(r"NCCL WARN.*(?:NET/IB|ibv_|IBV_WC|Got completion from peer)")
+_IB = re.compile(
+    r"NCCL WARN.*(?:NET/IB|ibv_|IBV_WC|Got completion from peer|[Cc]onnect to \S{1,80} (?:failed|returned)|"
+    r"socketStartConnect)|NCCL INFO.*connect returned (?:No route to host|Connection timed out)|"
+    # Each address is tried in turn; only the last words are a failure.
+    r"\[c10d\] The client socket has failed to connect to any network address"
+)
 _SYSTEM = re.compile(
     r"unhandled system error|ncclSystemError|ncclInternalError|internal error - please report"
 )
@@ -47,14 +52,15 @@ def _parse(line: Line) -> Event | None:
     return None
 
 
-_WORDS = ("NCCL", "nccl", "RPC call to", "broadcast block", "EngineCore", "EngineDead", "Engine process",
-          "shared memory", "dev/shm", "system error", "cuda error", "remote process "
-              "exited")  # fmt: skip
+_WORDS = ("NCCL", "[c10d]", "nccl", "RPC call to", "broadcast block", "EngineCore", "EngineDead",
+          "Engine process", "shared memory", "dev/shm", "system error", "cuda error",
+          "remote process exited")  # fmt: skip
 
 DECODER = Decoder(
     id="collectives",
     needles=(
         b"NCCL",
+        b"[c10d]",
         b"nccl",
         b"RPC call to",
         b"broadcast block",

@@ -29,6 +29,10 @@ _NUMBER = re.compile(
     r"(?:[Cc]uda (?:runtime )?error|CUDA error|[Cc]uda failure|Error|returned|"
     r"code=)[ :]*\(?(?P<code>\d{1,3})\)?[ :(]",
 )
+# Nothing but CUDA's own code follows here.
+_INIT = re.compile(
+    r"\bcuInit(?:\(\d?\))?:? (?:returned|failed(?: with)?)(?: error| code)?:? \(?(?P<code>\d{1,3})\b"
+)
 _CUDA = re.compile(r"cuda|\bcuInit\b|Error \d{3}: ", re.IGNORECASE)
 # Whole sentences of CUDA that nothing else says; programs print them with words of their own around them.
 _SENTENCES = re.compile(
@@ -86,6 +90,8 @@ def _parse(line: Line) -> Event | None:
         entry = next(
             (entry for entry in catalog.all_cuda().values() for name in entry.names if name in text), None
         )
+    if entry is None and (init := _INIT.search(text)):
+        entry = catalog.cuda(int(init["code"]))
     if entry is None and (number := _NUMBER.search(text)):
         entry = catalog.cuda(int(number["code"]))
         # A number alone may be anything; its words must be there as well.

@@ -32,6 +32,7 @@ _LOCKUP = re.compile(
     r"watchdog: BUG: soft lockup - CPU#(?P<cpu>\d{1,18}) stuck for (?P<seconds>\d{1,18})s! "
     r"\[(?P<name>.+?):\d{1,18}\]"
 )
+_HARD_LOCKUP = re.compile(r"(?:NMI watchdog: )?Watchdog detected hard LOCKUP on cpu (?P<cpu>\d{1,9})")
 _APIC = re.compile(r"CPU ?(?P<cpu>\d{1,18}) has invalid APIC ID (?P<apic>[0-9a-fA-F]+)")
 _X2APIC = re.compile(
     r"x2apic: IRQ remapping doesn't support X2APIC mode|x2apic disabled|IRQ remapping.*x2apic.*disabled"
@@ -70,7 +71,7 @@ def decode(lines: Iterable[Line]) -> Iterator[Event]:
         elif event := _parse(line):
             if hung:
                 yield hung
-            hung = event if event.kind in ("host.task_hung", "host.soft_lockup") else None
+            hung = event if event.kind in ("host.task_hung", "host.soft_lockup", "host.hard_lockup") else None
             if hung is None:
                 yield event
     if hung:
@@ -104,6 +105,9 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911, PLR0912  # one return 
     if _STALL.search(text):
         data = {"process": "a CPU", "seconds": 0, "stack": False, "code": ""}
         return Event(kind="host.soft_lockup", lines=(line,), data=data)
+    if match := _HARD_LOCKUP.search(text):
+        data = {"process": f"CPU {match['cpu']}", "stack": False, "code": ""}
+        return Event(kind="host.hard_lockup", lines=(line,), data=data)
     if _SUSPENDED.search(text):
         return Event(kind="host.suspended", lines=(line,))
     if match := _APIC.search(text):
@@ -125,6 +129,7 @@ _WORDS = (
     "mem_cgroup_out_of_memory",
     "blocked for more than",
     "soft lockup",
+    "hard LOCKUP",
     "APIC",
     "x2apic",
     "Brought up",
@@ -148,6 +153,7 @@ DECODER = Decoder(
         b"cgroup_out_of_memory",
         b"blocked for more than",
         b"soft lockup",
+        b"hard LOCKUP",
         b"invalid APIC",
         b"x2apic",
         b"Brought up",

@@ -55,6 +55,8 @@ _NAMES = {
     "pciehp.link_flap_ignored": "a link that went down and up again",
     "ghes.pcie": "an error that firmware reported",
     "sel.pcie_fatal": "a fatal bus error in the BMC's log",
+    "gpu.power_state_stuck": "a sleep state that the device does not leave",
+    "gpu.never_ready": "a device that is never ready",
     "sel.power_supply": "a failed power supply",
     "sel.power_redundancy": "power supplies without redundancy",
     "sel.temperature": "a temperature beyond its limit",

@@ -88,8 +88,9 @@ _CASES = (
     ),
 )  # fmt: skip
 # Programs see no GPU then; that is no news.
-_FOLLOW = ("driver.not_loaded", "gpu.none_found", "gpu.init_failed", "gpu.probe_failed", "nvml.no_devices",
-           "cuda.no_device", "nvml.driver_not_loaded", "nvml.failed")  # fmt: skip
+_FOLLOW = ("driver.not_loaded", "gpu.none_found", "gpu.init_failed", "gpu.init_failed_noted",
+           "gpu.probe_failed", "nvml.no_devices", "cuda.no_device", "nvml.driver_not_loaded",
+           "nvml.failed")  # fmt: skip
 
 _NOT_LOADED = ("read_kernel_log", "rebuild_module_for_kernel", "check_driver_and_gpu_count")
 

@@ -30,6 +30,8 @@ _LINK = (
     "pciehp.card_not_present",
     "ghes.pcie",
     "sel.pcie_fatal",
+    "gpu.power_state_stuck",
+    "gpu.never_ready",
 )
 _POWER = ("sel.power_supply", "sel.power_redundancy", "smi.power_brake", "sel.temperature", "smi.hw_thermal")
 # Source: XID catalogue, combination rules: an error on the path within 120 s before is the cause.
@@ -219,7 +221,7 @@ def _count(evidence: Evidence, devices: list[str], losses: list[Event]) -> int:
     return max(count, len(devices))
 
 
-def _summary(devices: list[str], losses: list[Event], root: Event, shared: str) -> str:
+def _summary(devices: list[str], losses: list[Event], root: Event, shared: str) -> str:  # noqa: PLR0911  # one return a story
     xid = " (Xid 79)" if any(event.kind == "xid.79" for event in losses) else ""
     if len(devices) > 1:
         above = f"; all are below {shared}" if shared else ", so what they share is at fault"
@@ -233,6 +235,8 @@ def _summary(devices: list[str], losses: list[Event], root: Event, shared: str) 
         return f"{device} fell off the bus{xid}"
     if root.kind.startswith(("sel.", "smi.")):
         return f"{device} fell off the bus{xid} right after a power or cooling event ({called(root)})"
+    if root.kind in ("gpu.power_state_stuck", "gpu.never_ready"):
+        return f"{device} did not come out of its sleep state and fell off the bus{xid}"
     if root.kind.startswith("aer.corrected"):
         return f"link of {device} made corrected errors and then {device} fell off the bus{xid}"
     return (

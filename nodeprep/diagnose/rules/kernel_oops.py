@@ -32,27 +32,32 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             )
         others = evidence.open("host.kernel_oops", host=host)
         if others:
+            count = total(others)
+            if any("lockup" in line.text or "hung" in line.text for event in others for line in event.lines):
+                # The kernel was told to panic when a task hangs.
+                others += evidence.open("host.soft_lockup", "host.hard_lockup", "host.task_hung", host=host)
             yield Finding(
                 layer="host",
                 severity=_severity(others),
                 summary=f"the kernel crashed{_where(others)}",
-                why=f"Told {times(total(others))}. No code of the NVIDIA driver is named in it.",
+                root_event="host.kernel_oops",
+                why=f"Told {times(count)}. No code of the NVIDIA driver is named in it.",
                 events=tuple(others),
                 action="reboot_node",
                 then=("read_kernel_log", "read_sel"),
-                count=total(others),
+                count=count,
             )
 
 
 def _severity(events: list[Event]) -> Severity:
-    return "critical" if any(event.data["panic"] for event in events) else "error"
+    return "critical" if any(event.data.get("panic") for event in events) else "error"
 
 
 def _where(events: list[Event]) -> str:
     places = [
         f"{event.data['function']}{' of ' + str(event.data['module']) if event.data['module'] else ''}"
         for event in events
-        if event.data["function"]
+        if event.data.get("function")
     ]
     names = [str(event.data["process"]) for event in events if event.data["process"]]
     return (f" in {listed(dict.fromkeys(places))}" if places else "") + (
