@@ -14,7 +14,9 @@ _PLUGIN = re.compile(r"XidCriticalError: Xid=(?P<code>\d{1,18}) on Device=(?P<uu
 _EVENT_TYPE = re.compile(r"\{EventType:(?P<type>\d{1,18}) EventData:(?P<data>\d{1,18})")
 _NAMED = re.compile(
     rf"\bGPU XID (?P<code>\d{{1,4}})\b|\bXID (?P<code2>\d{{1,4}}) ?\([^()]{{1,80}}\) detected on (?:GPU )?"
-    rf"PCI:(?P<device>{ADDRESS})"
+    rf"PCI:(?P<device>{ADDRESS})|"
+    # Source: aws/eks-node-monitoring-agent, monitors/nvidia: the reason of its events.
+    r"\bNvidiaXID(?P<code3>\d{1,4})(?:Error|Warning)\b(?:.*?\bnode/(?P<node>[\w.-]{1,100}))?"
 )
 _UNHEALTHY = re.compile(r"device marked unhealthy: (?P<uuid>[\w-]+)")
 _COUNTER = re.compile(
@@ -49,8 +51,8 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
         kind = "nvml.unknown_event" if code == _NO_XID else f"xid.{code}"
         return Event(kind=kind, lines=(line,), data=data)
     if (match := _NAMED.search(text)) and "NVRM" not in text:
-        code = int(match["code"] or match["code2"])
-        data = {"code": code, "agent": "health agent"}
+        code = int(match["code"] or match["code2"] or match["code3"])
+        data = {"code": code, "agent": "health agent", "node": match["node"] or ""}
         return Event(kind=f"xid.{code}", lines=(line,), device=address(match["device"] or ""), data=data)
     if match := _EVENT_TYPE.search(text):
         kind = "agent.ecc_double_bit" if int(match["type"]) == _DOUBLE_BIT else "agent.other_event"
@@ -92,6 +94,7 @@ DECODER = Decoder(
     needles=(
         b"XidCritical",
         b"XID ",
+        b"NvidiaXID",
         b"EventType:",
         b"marked unhealthy",
         b"xid_error",
@@ -102,6 +105,7 @@ DECODER = Decoder(
         (
             "XidCritical",
             "XID ",
+            "NvidiaXID",
             "EventType:",
             "marked unhealthy",
             "xid_error",

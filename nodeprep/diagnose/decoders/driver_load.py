@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from nodeprep.diagnose.decoder import Decoder
 from nodeprep.diagnose.decoders._each import each
@@ -14,7 +16,9 @@ _LOADED = re.compile(
     r"(?:NVRM: loading |NVRM version: )?NVIDIA UNIX (?P<open>Open )?(?:\w+ )?Kernel Module\s+(?:for \w+\s+)?"
     r"(?P<version>\d{1,18}(?:\.\d{1,18})+)"
 )
-_ASSERTION = re.compile(r"NVRM: .{0,60}nvAssert\w*: Assertion failed: (?!.*\[NV_ERR_GPU_IS_LOST\])")
+_ASSERTION = re.compile(
+    r"NVRM: .{0,60}nvAssert\w*: Assertion failed: (?!.*\[NV_ERR_(?:GPU_IS_LOST|RESET_REQUIRED)\])"
+)
 _MISMATCH = re.compile(r"[Dd]river/library version mismatch")
 _NO_DRIVER = re.compile(
     r"couldn'?t communicate with the NVIDIA driver|Failed to query NVIDIA devices\. Please ensure|"
@@ -54,6 +58,7 @@ _UNSUPPORTED = re.compile(
 _TOO_OLD = re.compile(r"NVRM: nvidia\.ko because it does not include the required GPU")
 _LEGACY = re.compile(r"NVRM:\s+supported through the NVIDIA (?P<branch>[\w.]{0,12}) ?Legacy drivers")
 _HELD = re.compile(rf"NVRM: GPU (?P<device>{ADDRESS}) is already bound to (?P<driver>[\w-]{{1,32}})")
+_GPU_NAMED = re.compile(rf"NVRM: The NVIDIA(?: GPU)? (?P<device>{ADDRESS})")
 _DKMS = re.compile(
     r"^nvidia(?:-\w+)*[/, ]+(?P<version>[\d.]+)(?P<suffix>-?[A-Za-z][\w.+~-]*)?, .*: (?:installed|"
     r"built|added)"
@@ -107,6 +112,32 @@ _WORDS = (
     "of symbol ", "Unknown symbol ", "peermem'", "peer_mem'",
 )  # fmt: skip
 
+_each = each(_WORDS, _parse)
+
+
+def _decode(lines: Iterable[Line]) -> Iterator[Event]:
+    """The events; a refusal that stands on the line after the one with the address has that address."""
+    held: list[Line] = []
+
+    def watched() -> Iterator[Line]:
+        for line in lines:
+            held.append(line)
+            del held[:-2]
+            yield line
+
+    for event in _each(watched()):
+        before = held[0]
+        named = _GPU_NAMED.search(before.text)
+        if (
+            event.kind in ("driver.needs_open_module", "driver.gpu_unsupported")
+            and not event.device
+            and named
+        ):
+            yield replace(event, lines=(before, *event.lines), device=address(named["device"]))
+        else:
+            yield event
+
+
 DECODER = Decoder(
     id="driver_load",
     needles=(
@@ -131,5 +162,5 @@ DECODER = Decoder(
         b"peermem'",
         b"peer_mem'",
     ),
-    decode=each(_WORDS, _parse),
+    decode=_decode,
 )
