@@ -271,8 +271,9 @@ def _why(
             if apart is not None
             else "just before"
         )
+        name = called(root)
         parts.append(
-            f"{called(root)} at {root.device or 'the host'} came {when} the loss, within the "
+            f"{name[:1].upper()}{name[1:]} at {root.device or 'the host'} came {when} the loss, within the "
             f"{_CAUSE_WINDOW_S:g} s in "
             "which an error on the path is its cause."
         )
