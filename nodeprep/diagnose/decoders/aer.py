@@ -22,9 +22,14 @@ _RECEIVED = re.compile(
     re.IGNORECASE,
 )
 _BUS_ERROR = re.compile(
-    _DEVICE + rf"(?:AER: )?(?:PCIe|CXL) Bus Error: (?:severity=)?{_SEVERITY}, type=(?P<layer>[\w ]+?)"
-    r"(?:, (?:id=(?P<id>[0-9a-fA-F]{4}))? ?\(?(?P<agent>\w+(?: \w+){0,2})?\)?)?\s*$",
+    _DEVICE + rf"(?:AER: )?(?:PCIe|CXL) Bus Error: (?:severity=)?{_SEVERITY},"
+    r"(?: type=(?P<layer>[\w ]+?)"
+    r"(?:, (?:id=(?P<id>[0-9a-fA-F]{4}))? ?\(?(?P<agent>\w+(?: \w+){0,2})?\)?)?)?\s*$",
     re.IGNORECASE,
+)
+# A paste that was broken by hand at the comma: the rest of the head and its first bit stand on the next line.
+_BROKEN_OFF = re.compile(
+    r"\s*(?:type=(?P<layer>[\w ]+), \((?P<agent>[\w ]+)\)\s*)?\[ ?\d{1,2}\] (?P<name>\w+)\s*\(First\)\s*$"
 )
 _STATUS = re.compile(
     _DEVICE + r"(?:AER: )?\s*device \[(?P<ids>[0-9a-fA-F]{4}:[0-9a-fA-F]{4})\] error status/mask="
@@ -110,6 +115,10 @@ class _Reader:
         elif self._open and (match := _BIT.search(text)) and address(match["device"]) == self._open.device:
             self._open.lines.append(line)
             self._open.names.append(match["name"])
+        elif self._open and (match := _BROKEN_OFF.match(text)) and _follows(line, self._open.lines[-1]):
+            self._open.lines.append(line)
+            self._open.names.append(match["name"])
+            self._open.data.update({key: match[key] for key in ("layer", "agent") if match[key]})
         elif self._open and (_TLP.search(text) or _AGENT_FIRST.search(text)):
             self._open.lines.append(line)
         elif match := _NO_DETAILS.search(text):
@@ -147,7 +156,7 @@ class _Reader:
         self._open = None
 
     def _begin(self, line: Line, match: re.Match[str]) -> None:
-        data = {"layer": match["layer"].strip()}
+        data = {"layer": match["layer"].strip()} if match["layer"] else {}
         if match["agent"]:
             data["agent"] = match["agent"]
         if self._announced:
@@ -177,6 +186,10 @@ class _Reader:
         )
 
 
+def _follows(line: Line, before: Line) -> bool:
+    return line.source == before.source and line.number == before.number + 1
+
+
 def _sender(match: re.Match[str], reporter: str) -> str:
     if not match["id"]:
         return address(match["source"] or "")
@@ -204,6 +217,14 @@ def _event(found: _Open) -> Event:
 
 DECODER = Decoder(
     id="aer",
-    needles=(b"AER: ", b"Bus Error: severity", b"error status/mask", b":    [", b"TLP Header", b"aer_"),
+    needles=(
+        b"AER: ",
+        b"Bus Error: severity",
+        b"error status/mask",
+        b":    [",
+        b"(First)",
+        b"TLP Header",
+        b"aer_",
+    ),
     decode=decode,
 )

@@ -75,6 +75,11 @@ def called(event: Event) -> str:
     return _NAMES.get(event.kind, event.kind.replace("xid.", "Xid "))
 
 
+def capital(words: str) -> str:
+    """Words as the beginning of a sentence."""
+    return words[:1].upper() + words[1:]
+
+
 def of(device: str) -> str:
     """The GPU an incident speaks of: its address, or that none is named."""
     return device or "a GPU that the log does not name"

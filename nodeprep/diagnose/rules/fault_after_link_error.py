@@ -10,7 +10,7 @@ from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
 from nodeprep.diagnose.rules._symptoms import follows, symptoms
-from nodeprep.diagnose.rules._words import called, codes, listed, of, total
+from nodeprep.diagnose.rules._words import called, capital, codes, listed, of, total
 
 # Source: XID catalogue, note of Xid 31 and combination rules: what came before on the path within 120 s.
 _CAUSE_WINDOW_S = 120.0
@@ -48,8 +48,9 @@ def _finding(evidence: Evidence, host: str, device: str, causes: list[Event], fa
         device=device,
         summary=f"link of {of(device)} made an uncorrected error; Xid {listed(codes(faults))} comes of it",
         why=(
-            f"{called(first)} came first, within {_CAUSE_WINDOW_S:g} s. What the GPU reads or writes over a "
-            "link that fails is not there, and the program that waits for it faults. It is not to blame."
+            f"{capital(called(first))} came first, within {_CAUSE_WINDOW_S:g} s. What the GPU reads or "
+            "writes over a link that fails is not there, and the program that waits for it faults. "
+            "It is not to blame."
         ),
         events=(*causes, *links, *faults, *symptoms(evidence, host, first, codes(faults))),
         action="drain",

@@ -9,7 +9,7 @@ from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
 from nodeprep.diagnose.rules._symptoms import WINDOW_S, follows, same_boot, symptoms
-from nodeprep.diagnose.rules._words import called, duration, listed, of, plural, times
+from nodeprep.diagnose.rules._words import called, capital, duration, listed, of, plural, times
 from nodeprep.model.diagnosis import Layer
 
 _LOSSES = (
@@ -271,9 +271,8 @@ def _why(
             if apart is not None
             else "just before"
         )
-        name = called(root)
         parts.append(
-            f"{name[:1].upper()}{name[1:]} at {root.device or 'the host'} came {when} the loss, within the "
+            f"{capital(called(root))} at {root.device or 'the host'} came {when} the loss, within the "
             f"{_CAUSE_WINDOW_S:g} s in "
             "which an error on the path is its cause."
         )

@@ -9,7 +9,7 @@ from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
 from nodeprep.diagnose.rules._recovery import asked
 from nodeprep.diagnose.rules._symptoms import WINDOW_S, follows, symptoms
-from nodeprep.diagnose.rules._words import called, of, processes, times
+from nodeprep.diagnose.rules._words import called, capital, of, processes, times
 from nodeprep.model.diagnosis import Action, Layer
 
 # Source: XID catalogue, combination rules and note of Xid 119: an AER error or Xid 62 before it is the cause.
@@ -121,7 +121,7 @@ def _why(faults: list[Event], root: Event, version: str, dead: list[Event], asks
     count = sum(event.count for event in faults)
     parts = [f"The driver waited {times(count)} in vain for an answer of the GPU's firmware processor.{who}"]
     if root is not faults[0]:
-        parts.append(f"{called(root)} came first, within {_CAUSE_WINDOW_S:g} s, and is the cause.")
+        parts.append(f"{capital(called(root))} came first, within {_CAUSE_WINDOW_S:g} s, and is the cause.")
     if _is_old(version):
         parts.append(
             f"Driver {version} is known for this; it was mended with {'.'.join(map(str, _FIXED_IN))}."
