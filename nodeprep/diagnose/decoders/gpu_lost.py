@@ -29,8 +29,9 @@ _NOT_READY = re.compile(
 # Source: NVML error strings, and nvidia-smi around them.
 _LOST = re.compile(
     # A number of the GPU comes before its address since R610, and was all there is in some versions.
-    rf"Unable to determine the device handle for (?:GPU|gpu) ?(?:(?P<device>{ADDRESS})|\d{{1,3}}(?:: "
-    rf"(?P<device2>{ADDRESS}))?): (?P<why>.*)|GPU is lost|"
+    # An address that was masked or mistyped names no GPU, and the GPU is as silent. Windows says "detect".
+    rf"Unable to (?:determine|detect) the device handle for (?:GPU|gpu) ?(?:(?P<device>{ADDRESS})|\d{{1,3}}"
+    rf"(?:: (?P<device2>{ADDRESS}))?|[\w*:.-]{{1,24}}): (?P<why>.*)|GPU is lost|"
     # The names that bindings of NVML give to the same error.
     r"\bGPUIsLost\b|(?:NVML_)?ERROR_GPU_IS_LOST"
 )
@@ -112,7 +113,7 @@ DECODER = Decoder(
         b"GPU is lost",
         b"GPUIsLost",
         b"GPU_IS_LOST",
-        b"determine the device handle",
+        b"the device handle for",
         b"change power state",
         b"; giving up",
     ),

@@ -11,7 +11,9 @@ from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.line import Line
 
 _DMAR = re.compile(
-    rf"DMAR: \[(?P<op>[\w ]+)\](?:.*?Request)? (?:device|device \[) ?\[?(?P<device>{ADDRESS})\]?.*?"
+    # Source: Linux 5.14, drivers/iommu/intel/dmar.c: it wrote bus and slot as 0x00:0x02.0.
+    rf"DMAR: \[(?P<op>[\w ]+)\](?:.*?Request)? (?:device|device \[) ?\[?"
+    rf"(?P<device>{ADDRESS}|0x[0-9a-fA-F]{{2}}:0x[0-9a-fA-F]{{2}}\.[0-7])\]?.*?"
     r"fault addr (?P<address>(?:0x)?[0-9a-fA-F]+)(?:.*?fault reason (?P<reason>.*))?"
 )
 _AMD = re.compile(
@@ -53,7 +55,9 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
         return Event(kind="vfio.reserved_memory", lines=(line,), device=address(match["device"]))
     if match := _DMAR.search(text):
         data = {"address": match["address"], "operation": match["op"]}
-        return Event(kind="iommu.fault", lines=(line,), device=address(match["device"]), data=data)
+        return Event(
+            kind="iommu.fault", lines=(line,), device=address(match["device"].replace("0x", "")), data=data
+        )
     if _REMAPPING.search(text):
         return None
     if match := _SUPPRESSED.search(text):
