@@ -55,8 +55,8 @@ def _parse(line: Line) -> Event | None:
 
 
 _WORDS = ("NCCL", "[c10d]", "nccl", "Got completion from peer", "RPC call to", "broadcast block",
-          "EngineCore", "EngineDead", "Engine process", "shared memory", "dev/shm", "system error", "cuda error",
-          "remote process exited")  # fmt: skip
+          "EngineCore", "EngineDead", "Engine process", "shared memory", "dev/shm", "system error",
+          "cuda error", "remote process exited")  # fmt: skip
 
 DECODER = Decoder(
     id="collectives",
