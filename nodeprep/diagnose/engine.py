@@ -105,13 +105,14 @@ class _FileReading:
         """The lines among items, dated; events and remarks go where they belong."""
         for item in items:
             if isinstance(item, Line):
-                line = self._stamped(self.calendar.dated(item, self.input, told), section)
+                line = self._stamped(self.calendar.dated(_of_host(item, section), self.input, told), section)
                 told.saw(line)
                 yield line
             elif isinstance(item, Remark):
                 told.remark(item)
             else:
-                direct.append(item)
+                lines = tuple(_of_host(line, section) for line in item.lines)
+                direct.append(replace(item, lines=lines) if section.host else item)
 
     def _stamped(self, line: Line, section: Section) -> Line:
         """The line with the time that `date` printed earlier in the same transcript, if it has none."""
@@ -120,6 +121,11 @@ class _FileReading:
         elif self._date is not None and line.time is None and line.uptime_s is None and not line.kernel:
             return replace(line, time=self._date)
         return line
+
+
+def _of_host(line: Line, section: Section) -> Line:
+    """The line with the host that its section is of, if it names none itself."""
+    return replace(line, host=section.host) if section.host and not line.host else line
 
 
 @cache

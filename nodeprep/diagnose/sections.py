@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from nodeprep.diagnose.inputs_lines import LineSource
+from nodeprep.diagnose.inputs_quoting import unwrapped
 from nodeprep.diagnose.reader import RawLine, Reader
 from nodeprep.diagnose.readers import all_readers
 from nodeprep.diagnose.sections_boundaries import Boundary, boundary
@@ -25,17 +26,19 @@ class Section:
 
     Attributes:
         title: What the input calls it: a command, a file; "" when it says nothing.
+        host: That the input says it is of; "" when it says none.
         lines: To be read to the end before the next section is asked for.
     """
 
     title: str
     reader: Reader
     lines: Iterator[RawLine]
+    host: str = ""
 
 
 def sections(source: LineSource) -> Iterator[Section]:
     """The sections of an input in order, lazily."""
-    stream = _Stream(iter(source))
+    stream = _Stream(unwrapped(iter(source)))
     count = 0
     while True:
         title, spoken = stream.skip_to_content()
@@ -46,7 +49,8 @@ def sections(source: LineSource) -> Iterator[Section]:
         # What a command was says nothing about what its output looks like.
         reader = choose(head[1:] if spoken and len(head) > 1 else head)
         source.everything = reader.whole or reader.opens is None
-        yield Section(title=title, reader=reader, lines=_lines(stream, reader, fixed=count >= MAX_SECTIONS))
+        lines = _lines(stream, reader, fixed=count >= MAX_SECTIONS)
+        yield Section(title=title, reader=reader, lines=lines, host=stream.host)
 
 
 def choose(head: Sequence[bytes]) -> Reader:
@@ -101,6 +105,7 @@ class _Stream:
     def __init__(self, lines: Iterator[RawLine]) -> None:
         self._lines = lines
         self._ahead: list[RawLine] = []
+        self.host = ""
 
     def __iter__(self) -> Iterator[RawLine]:
         return self
@@ -142,6 +147,7 @@ class _Stream:
                 self.back(line)
                 return found.title, True
             if found is not None:
+                self.host = found.host or self.host
                 title, wants_name = _named(found, title)
             elif line.data.strip():
                 self.back(line)

@@ -12,7 +12,9 @@ _MMU = re.compile(
     r"(?:\. Fault is of type (?P<fault>\w+)(?: (?P<access>\w+))?)?"
 )
 _SM = re.compile(r"\(GPC (?P<gpc>\d{1,18}), TPC (?P<tpc>\d{1,18})(?:, SM (?P<sm>\d{1,18}))?\)")
-_RECOVERY = re.compile(r"recovery action changed from 0x(?P<old>[0-9a-fA-F]+) .*? to 0x(?P<new>[0-9a-fA-F]+)")
+_RECOVERY = re.compile(
+    r"recovery action changed (?:from 0x(?P<old>[0-9a-fA-F]+) .*? )?to 0x(?P<new>[0-9a-fA-F]+)"
+)
 _PLACE = re.compile(
     r"partition (?P<partition>\d{1,18}), subpartition (?P<subpartition>\d{1,18})|"
     r"FBPA (?P<fbpa>\d{1,18})(?:,? subpartition (?P<sub>\d{1,18}))?"
@@ -47,7 +49,7 @@ def _sm(text: str) -> dict[str, Any]:
 
 def _recovery(text: str) -> dict[str, Any]:
     match = _RECOVERY.search(text)
-    return {"old_action": int(match["old"], 16), "new_action": int(match["new"], 16)} if match else {}
+    return {"old_action": int(match["old"] or "0", 16), "new_action": int(match["new"], 16)} if match else {}
 
 
 def _memory(text: str) -> dict[str, Any]:

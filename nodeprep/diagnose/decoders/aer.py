@@ -22,9 +22,14 @@ _RECEIVED = re.compile(
     re.IGNORECASE,
 )
 _BUS_ERROR = re.compile(
-    _DEVICE + rf"(?:AER: )?(?:PCIe|CXL) Bus Error: severity={_SEVERITY}, type=(?P<layer>[\w ]+?)"
-    r"(?:, (?:id=(?P<id>[0-9a-fA-F]{4}))? ?\(?(?P<agent>\w+(?: \w+){0,2})?\)?)?\s*$",
+    _DEVICE + rf"(?:AER: )?(?:PCIe|CXL) Bus Error: (?:severity=)?{_SEVERITY},"
+    r"(?: type=(?P<layer>[\w ]+?)"
+    r"(?:, (?:id=(?P<id>[0-9a-fA-F]{4}))? ?\(?(?P<agent>\w+(?: \w+){0,2})?\)?)?)?\s*$",
     re.IGNORECASE,
+)
+# A paste that was broken by hand at the comma: the rest of the head and its first bit stand on the next line.
+_BROKEN_OFF = re.compile(
+    r"\s*(?:type=(?P<layer>[\w ]+), \((?P<agent>[\w ]+)\)\s*)?\[ ?\d{1,2}\] (?P<name>\w+)\s*\(First\)\s*$"
 )
 _STATUS = re.compile(
     _DEVICE + r"(?:AER: )?\s*device \[(?P<ids>[0-9a-fA-F]{4}:[0-9a-fA-F]{4})\] error status/mask="
@@ -48,6 +53,8 @@ _RECOVERY = re.compile(
 )
 _SUPPRESSED = re.compile(r"aer_ratelimit: (?P<count>\d{1,18}) callbacks suppressed")
 _MAX_LINES_APART = 40
+# Source: Linux, drivers/pci/controller/vmd.c, vmd_find_free_domain: its domains begin after the 16-bit ones.
+_LAST_REAL_DOMAIN = 0xFFFF
 
 
 @dataclass(slots=True)
@@ -95,11 +102,7 @@ class _Reader:
             self._announced = [line]
             self._reporter = address(match["device"])
             self._severity = _class(match["severity"], match["fatal"])
-            self._source = (
-                from_requester_id(int(match["id"], 16), domain(self._reporter))
-                if match["id"]
-                else address(match["source"] or "")
-            )
+            self._source = _sender(match, self._reporter)
             self._multiple = bool(match["multiple"])
         elif match := _BUS_ERROR.search(text):
             yield from self._told()
@@ -112,6 +115,10 @@ class _Reader:
         elif self._open and (match := _BIT.search(text)) and address(match["device"]) == self._open.device:
             self._open.lines.append(line)
             self._open.names.append(match["name"])
+        elif self._open and (match := _BROKEN_OFF.match(text)) and _follows(line, self._open.lines[-1]):
+            self._open.lines.append(line)
+            self._open.names.append(match["name"])
+            self._open.data.update({key: match[key] for key in ("layer", "agent") if match[key]})
         elif self._open and (_TLP.search(text) or _AGENT_FIRST.search(text)):
             self._open.lines.append(line)
         elif match := _NO_DETAILS.search(text):
@@ -149,7 +156,7 @@ class _Reader:
         self._open = None
 
     def _begin(self, line: Line, match: re.Match[str]) -> None:
-        data = {"layer": match["layer"].strip()}
+        data = {"layer": match["layer"].strip()} if match["layer"] else {}
         if match["agent"]:
             data["agent"] = match["agent"]
         if self._announced:
@@ -179,6 +186,19 @@ class _Reader:
         )
 
 
+def _follows(line: Line, before: Line) -> bool:
+    return line.source == before.source and line.number == before.number + 1
+
+
+def _sender(match: re.Match[str], reporter: str) -> str:
+    if not match["id"]:
+        return address(match["source"] or "")
+    # A controller that makes a domain of its own (VMD) counts buses anew; the id has the number outside.
+    if int(domain(reporter), 16) > _LAST_REAL_DOMAIN:
+        return ""
+    return from_requester_id(int(match["id"], 16), domain(reporter))
+
+
 def _class(severity: str, fatal: str | None) -> str:
     if severity.lower().startswith("correct"):
         return "corrected"
@@ -197,6 +217,14 @@ def _event(found: _Open) -> Event:
 
 DECODER = Decoder(
     id="aer",
-    needles=(b"AER: ", b"Bus Error: severity", b"error status/mask", b":    [", b"TLP Header", b"aer_"),
+    needles=(
+        b"AER: ",
+        b"Bus Error: severity",
+        b"error status/mask",
+        b":    [",
+        b"(First)",
+        b"TLP Header",
+        b"aer_",
+    ),
     decode=decode,
 )

@@ -6,13 +6,18 @@ import re
 
 from nodeprep.diagnose.decoder import Decoder
 from nodeprep.diagnose.decoders._each import each
-from nodeprep.diagnose.device import address
+from nodeprep.diagnose.device import ADDRESS, address
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.line import Line
 
 _PLUGIN = re.compile(r"XidCriticalError: Xid=(?P<code>\d{1,18}) on Device=(?P<uuid>[\w-]+)")
 _EVENT_TYPE = re.compile(r"\{EventType:(?P<type>\d{1,18}) EventData:(?P<data>\d{1,18})")
-_NAMED = re.compile(r"\bGPU XID (?P<code>\d{1,4})\b")
+_NAMED = re.compile(
+    rf"\bGPU XID (?P<code>\d{{1,4}})\b|\bXID (?P<code2>\d{{1,4}}) ?\([^()]{{1,80}}\) detected on (?:GPU )?"
+    rf"PCI:(?P<device>{ADDRESS})|"
+    # Source: aws/eks-node-monitoring-agent, monitors/nvidia: the reason of its events.
+    r"\bNvidiaXID(?P<code3>\d{1,4})(?:Error|Warning)\b(?:.*?\bnode/(?P<node>[\w.-]{1,100}))?"
+)
 _UNHEALTHY = re.compile(r"device marked unhealthy: (?P<uuid>[\w-]+)")
 _COUNTER = re.compile(
     r"^(?P<name>\w*xid_errors?\w*)\{(?P<labels>[^}]*)\} (?P<value>\d{1,15}(?:\.\d{1,9})?(?:e\+\d{1,2})?)\s*$",
@@ -22,7 +27,10 @@ _DCGM = re.compile(
     r"^(?P<name>DCGM_FI_DEV_\w+)\{(?P<labels>[^}]*)\} (?P<value>\d{1,15}(?:\.\d{1,9})?(?:e[+-]\d{1,2})?)\s*$"
 )
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
-_DCGM_HEALTH = re.compile(r"\|\s*(?:->)?\s*(?P<test>[A-Z][\w /]+?)\s*\|\s*Fail\b")
+_DCGM_HEALTH = re.compile(
+    r"\|\s*(?:->)?\s*(?P<test>[A-Za-z][\w /]+?)\s*\|\s*Fail\b"
+    r"(?: - GPUs?: (?P<gpus>\d[\d, ]{0,60}))?"
+)
 # Source: NVML event types, nvmlEventTypeDoubleBitEccError.
 _DOUBLE_BIT = 2
 # Source: NVIDIA/k8s-device-plugin#259: the code of an error that is no Xid.
@@ -43,9 +51,9 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
         kind = "nvml.unknown_event" if code == _NO_XID else f"xid.{code}"
         return Event(kind=kind, lines=(line,), data=data)
     if (match := _NAMED.search(text)) and "NVRM" not in text:
-        code = int(match["code"])
-        data = {"code": code, "agent": "health agent"}
-        return Event(kind=f"xid.{code}", lines=(line,), data=data)
+        code = int(match["code"] or match["code2"] or match["code3"])
+        data = {"code": code, "agent": "health agent", "node": match["node"] or ""}
+        return Event(kind=f"xid.{code}", lines=(line,), device=address(match["device"] or ""), data=data)
     if match := _EVENT_TYPE.search(text):
         kind = "agent.ecc_double_bit" if int(match["type"]) == _DOUBLE_BIT else "agent.other_event"
         return Event(kind=kind, lines=(line,), data={"event_type": int(match["type"])})
@@ -61,7 +69,9 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
             data = {"code": int(number), "node": labels.get("node", "")}
             return Event(kind="agent.xid_count", lines=(line,), data=data, count=count)
     elif "|" in text and (match := _DCGM_HEALTH.search(text)):
-        return Event(kind="agent.diag_failed", lines=(line,), data={"test": match["test"].strip()})
+        gpus = re.findall(r"\d+", match["gpus"] or "")
+        data = {"test": match["test"].strip(), "gpus": tuple(map(int, gpus))}
+        return Event(kind="agent.diag_failed", lines=(line,), data=data)
     return None
 
 
@@ -83,7 +93,8 @@ DECODER = Decoder(
     id="agents",
     needles=(
         b"XidCritical",
-        b"GPU XID ",
+        b"XID ",
+        b"NvidiaXID",
         b"EventType:",
         b"marked unhealthy",
         b"xid_error",
@@ -91,7 +102,17 @@ DECODER = Decoder(
         b"| Fail",
     ),
     decode=each(
-        ("XidCritical", "GPU XID ", "EventType:", "marked unhealthy", "xid_error", "DCGM_FI_DEV_", "| Fail"),
+        (
+            "XidCritical",
+            "XID ",
+            "NvidiaXID",
+            "EventType:",
+            "marked unhealthy",
+            "xid_error",
+            "DCGM_FI_DEV_",
+            "| Fail",
+            ": Fail",
+        ),
         _parse,
     ),
 )

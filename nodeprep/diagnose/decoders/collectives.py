@@ -22,7 +22,14 @@ _SHM = re.compile(
     r"(?:Error while (?:creating|attaching)|failed to open).*shared memory|/dev/shm.*No space left",
     re.IGNORECASE,
 )
-_IB = re.compile(r"NCCL WARN.*(?:NET/IB|ibv_|IBV_WC|Got completion from peer)")
+_IB = re.compile(
+    r"NCCL WARN.*(?:NET/IB|ibv_|IBV_WC|Got completion from peer|[Cc]onnect to \S{1,80} (?:failed|returned)|"
+    r"socketStartConnect)|NCCL INFO.*connect returned (?:No route to host|Connection timed out)|"
+    # Without its head, as people quote it; plugins have names of their own (NET/IBP).
+    r"NET/\w{2,16} ?: ?Got completion from peer|"
+    # Each address is tried in turn; only the last words are a failure.
+    r"\[c10d\] The client socket has failed to connect to any network address"
+)
 _SYSTEM = re.compile(
     r"unhandled system error|ncclSystemError|ncclInternalError|internal error - please report"
 )
@@ -47,15 +54,17 @@ def _parse(line: Line) -> Event | None:
     return None
 
 
-_WORDS = ("NCCL", "nccl", "RPC call to", "broadcast block", "EngineCore", "EngineDead", "Engine process",
-          "shared memory", "dev/shm", "system error", "cuda error", "remote process "
-              "exited")  # fmt: skip
+_WORDS = ("NCCL", "[c10d]", "nccl", "Got completion from peer", "RPC call to", "broadcast block",
+          "EngineCore", "EngineDead", "Engine process", "shared memory", "dev/shm", "system error",
+          "cuda error", "remote process exited")  # fmt: skip
 
 DECODER = Decoder(
     id="collectives",
     needles=(
         b"NCCL",
+        b"[c10d]",
         b"nccl",
+        b"Got completion from peer",
         b"RPC call to",
         b"broadcast block",
         b"EngineCore",

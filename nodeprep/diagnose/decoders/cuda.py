@@ -29,7 +29,17 @@ _NUMBER = re.compile(
     r"(?:[Cc]uda (?:runtime )?error|CUDA error|[Cc]uda failure|Error|returned|"
     r"code=)[ :]*\(?(?P<code>\d{1,3})\)?[ :(]",
 )
+# Nothing but CUDA's own code follows here.
+_INIT = re.compile(
+    r"\bcuInit(?:\(\d?\))?:? (?:returned|failed(?: with)?)(?: error| code)?:? \(?(?P<code>\d{1,3})\b"
+)
 _CUDA = re.compile(r"cuda|\bcuInit\b|Error \d{3}: ", re.IGNORECASE)
+# Whole sentences of CUDA that nothing else says; programs print them with words of their own around them.
+_SENTENCES = re.compile(
+    r"system not yet initialized|ECC error encountered|an illegal memory access was encountered|"
+    r"an illegal instruction was encountered|unspecified launch failure|"
+    r"no CUDA-capable device is detected|all CUDA-capable devices are busy"
+)
 # CUDA samples, which validators of operators run.
 _VALIDATOR = re.compile(r"\(error code (?P<words>[a-zA-Z ,'-]{3,80})\)")
 # Advice that PyTorch prints below every error.
@@ -39,8 +49,9 @@ _TALK = re.compile(
 )
 # "CUDA initialization: CUDA unknown error" is a warning of PyTorch, after which it sees no GPU.
 _VAGUE = re.compile(
-    r"(?:CUDA error:|CUDA initialization: CUDA) "
-    r"(?P<words>unknown error|initialization error|operation not supported)"
+    r"(?:CUDA error:|CUDA initialization: CUDA|CUDA runtime error in .{1,400}?\):) "
+    r"(?P<words>unknown error|initialization error|operation not supported|"
+    r"operation not permitted)"
 )
 _DEVICE_INDEX = re.compile(r"\bGPU (\d{1,2})\b|\bcuda:(\d{1,2})\b")
 
@@ -48,7 +59,14 @@ _DEVICE_INDEX = re.compile(r"\bGPU (\d{1,2})\b|\bcuda:(\d{1,2})\b")
 @cache
 def _texts() -> tuple[tuple[str, CudaEntry], ...]:
     """Texts that stand for one error only; "unknown error" and the like need a number beside them."""
-    vague = {"unknown", "out_of_memory", "not_supported", "devices_unavailable", "not_initialized"}
+    vague = {
+        "unknown",
+        "out_of_memory",
+        "not_supported",
+        "devices_unavailable",
+        "not_initialized",
+        "not_permitted",
+    }
     found = [(entry.text.lower(), entry) for entry in catalog.all_cuda().values() if entry.id not in vague]
     return tuple(sorted(found, key=lambda pair: -len(pair[0])))
 
@@ -64,7 +82,7 @@ def _parse(line: Line) -> Event | None:
         return _event(line, next((e for e in catalog.all_cuda().values() if e.text.lower() == words), None))
     if _BUSY.search(text):
         return _event(line, catalog.cuda(46))
-    if not _CUDA.search(text) and "ECC error" not in text:
+    if not _CUDA.search(text) and not _SENTENCES.search(text):
         return None
     low = text.lower()
     entry = next((entry for words, entry in _texts() if words in low), None)
@@ -72,6 +90,8 @@ def _parse(line: Line) -> Event | None:
         entry = next(
             (entry for entry in catalog.all_cuda().values() for name in entry.names if name in text), None
         )
+    if entry is None and (init := _INIT.search(text)):
+        entry = catalog.cuda(int(init["code"]))
     if entry is None and (number := _NUMBER.search(text)):
         entry = catalog.cuda(int(number["code"]))
         # A number alone may be anything; its words must be there as well.
@@ -106,7 +126,7 @@ _WORDS = (
         "RESOURCE_EXHAUSTED",
         "CUBLAS",
     ),
-    *("system not yet initialized", "(error code"),
+    *("system not yet initialized", "(error code", "was encountered", "unspecified launch failure"),
 )
 
 DECODER = Decoder(
@@ -123,6 +143,8 @@ DECODER = Decoder(
         b"CUBLAS",
         b"system not yet initialized",
         b"(error code",
+        b"was encountered",
+        b"unspecified launch failure",
     ),
     decode=each(_WORDS, _parse),
 )

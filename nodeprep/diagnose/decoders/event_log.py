@@ -14,10 +14,13 @@ from functools import cache
 from nodeprep.diagnose import catalog
 from nodeprep.diagnose.decoder import Decoder
 from nodeprep.diagnose.decoders._each import each
+from nodeprep.diagnose.device import address
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.line import Line
 
 _ENDED = re.compile(r"\bDeassert(?:ed|ion)?\b|\bhas recovered\b", re.IGNORECASE)
+# All is well; an entry that takes that back is the loss and no end.
+_WELL = re.compile(r"\b(?:Fully Redundant|Redundancy Regained|Transition to OK)\b", re.IGNORECASE)
 # The form that live BMCs over Redfish are read in; see workflows/diagnose.py.
 _REDFISH = re.compile(r"[^|]{1,100}\| (?P<severity>OK|Informational|Warning|Critical): ", re.IGNORECASE)
 _IDS = re.compile(r"\b(?:\w{1,40}\.\d[\d.]{0,12}\.)?(?P<id>[A-Za-z]{2,40}\d{0,6}[A-Z]?)(?=[,)])")
@@ -29,6 +32,8 @@ _ADDRESS = re.compile(
     r"function (?P<function>(?:0x)?[0-7])\b",
     re.IGNORECASE,
 )
+# Source: ipmitool, decoded event data of Quanta servers.
+_QUANTA = re.compile(r"\bB(?P<bus>[\da-fA-F]{2})/D(?P<device>[01][\da-fA-F])/F0?(?P<function>[0-7])\b")
 _UNLISTED = {"critical": "sel.unlisted_critical", "warning": "sel.unlisted_warning"}
 
 
@@ -41,7 +46,7 @@ def _parse(line: Line) -> Event | None:
     if "|" not in line.text:
         return None
     redfish = _REDFISH.match(line.text)
-    ended = _ENDED.search(line.text) is not None
+    ended = bool(_ENDED.search(line.text)) != bool(_WELL.search(line.text))
     if redfish:
         # Which entry it ends is not told: its first column is the log and no sensor.
         kind = "" if ended else _of_redfish(line.text, redfish["severity"].lower())
@@ -49,11 +54,11 @@ def _parse(line: Line) -> Event | None:
     else:
         kind = _by_words(line.text)
         data = {"sensor": line.text.partition("|")[0].strip(), **_place(line.text)}
-        if ended and kind:
+        if ended and (kind or _WELL.search(line.text)):
             return Event(kind="sel.ended", lines=(line,), data={**data, "ended": kind})
     if not kind or ended:
         return None
-    return Event(kind=kind, lines=(line,), device=_device(line.text), data=data)
+    return Event(kind=kind, lines=(line,), device=_device(line.text, kind), data=data)
 
 
 def _of_redfish(text: str, severity: str) -> str:
@@ -76,8 +81,11 @@ def _place(text: str) -> dict[str, str]:
     return {"place": found["place"]} if found else {}
 
 
-def _device(text: str) -> str:
+def _device(text: str, kind: str) -> str:
     """The PCI address; the messages name no segment, and the first is meant."""
+    data = _QUANTA.search(text) if kind.startswith("sel.pcie") else None
+    if data:
+        return address(f"{data['bus']}:{data['device']}.{data['function']}")
     found = _ADDRESS.search(text)
     if found is None:
         return ""

@@ -17,6 +17,8 @@ _TIMEOUT = re.compile(
     r"(?:timed? ?out|Timeout|timeout)",
     re.IGNORECASE,
 )
+# Source: open-gpu-kernel-modules, kernel_gsp.c, kgspLogRpcDebugInfo: printed when a call was not answered.
+_HISTORY = re.compile(r"NVRM: .{0,20}RPC (?:event )?history \(")
 _CRASH = re.compile(r"GSP (?:task|RM|firmware)?.{0,40}(?:exception|crash|halted|panic)", re.IGNORECASE)
 # Source: nvstatuscodes.h, NV_ERR_RESET_REQUIRED.
 _RESET = re.compile(
@@ -37,7 +39,7 @@ def decode(lines: Iterable[Line]) -> Iterator[Event]:
             yield Event(kind="gpu.reset_required", lines=(line,))
         elif limited := _LIMITED.search(text):
             yield Event(kind="gsp.errors_limited", lines=(line,), device=address(limited["device"]))
-        elif _TIMEOUT.search(text):
+        elif _TIMEOUT.search(text) or _HISTORY.search(text):
             yield Event(kind="gsp.timeout", lines=(line,))
         elif _CRASH.search(text):
             yield Event(kind="gsp.crash", lines=(line,))

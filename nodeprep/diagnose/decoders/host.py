@@ -15,6 +15,16 @@ _OOM = re.compile(
     r"(?P<scope>Out of memory|Memory cgroup out of memory): Kill(?:ed)? process (?P<pid>\d{1,18}) "
     r"\((?P<name>[^)]*)\)"
 )
+# The first words of the same report; the line above is its last, and often cut off.
+_OOM_BEGINS = re.compile(r"(?P<name>\S.{0,62}) invoked oom-killer: ")
+_OOM_CHOICE = re.compile(
+    r"oom-kill:constraint=(?P<constraint>CONSTRAINT_\w{1,20})"
+    r"(?:.*?,task=(?P<name>[^,]{1,64}),pid=(?P<pid>\d{1,18}))?"
+)
+# Source: Linux, kernel/rcu/tree_stall.h.
+_STALL = re.compile(r"rcu: INFO: rcu_\w+ (?:self-)?detected (?:expedited )?stalls? on CPU")
+# Source: systemd-oomd; it ends a whole unit before the kernel must choose a process.
+_OOMD = re.compile(r"Killed (?P<unit>/\S{1,400}) due to memory (?:pressure|used)")
 _HUNG = re.compile(
     r"INFO: task (?P<name>.+?):(?P<pid>\d{1,18}) blocked for more than (?P<seconds>\d{1,18}) seconds"
 )
@@ -22,6 +32,7 @@ _LOCKUP = re.compile(
     r"watchdog: BUG: soft lockup - CPU#(?P<cpu>\d{1,18}) stuck for (?P<seconds>\d{1,18})s! "
     r"\[(?P<name>.+?):\d{1,18}\]"
 )
+_HARD_LOCKUP = re.compile(r"(?:NMI watchdog: )?Watchdog detected hard LOCKUP on cpu (?P<cpu>\d{1,9})")
 _APIC = re.compile(r"CPU ?(?P<cpu>\d{1,18}) has invalid APIC ID (?P<apic>[0-9a-fA-F]+)")
 _X2APIC = re.compile(
     r"x2apic: IRQ remapping doesn't support X2APIC mode|x2apic disabled|IRQ remapping.*x2apic.*disabled"
@@ -60,17 +71,28 @@ def decode(lines: Iterable[Line]) -> Iterator[Event]:
         elif event := _parse(line):
             if hung:
                 yield hung
-            hung = event if event.kind in ("host.task_hung", "host.soft_lockup") else None
+            hung = event if event.kind in ("host.task_hung", "host.soft_lockup", "host.hard_lockup") else None
             if hung is None:
                 yield event
     if hung:
         yield hung
 
 
-def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
+def _parse(line: Line) -> Event | None:  # noqa: PLR0911, PLR0912  # one return a message
     text = line.text
     if match := _OOM.search(text):
         data = {"process": match["name"], "pid": int(match["pid"]), "cgroup": "cgroup" in match["scope"]}
+        return Event(kind="host.out_of_memory", lines=(line,), data=data)
+    if match := _OOM_CHOICE.search(text):
+        data = {"process": match["name"] or "", "cgroup": match["constraint"] == "CONSTRAINT_MEMCG"}
+        return Event(kind="host.out_of_memory_noted", lines=(line,), data=data)
+    if match := _OOM_BEGINS.search(text):
+        data = {"process": "", "asked_by": match["name"], "cgroup": False}
+        return Event(kind="host.out_of_memory_noted", lines=(line,), data=data)
+    if "mem_cgroup_out_of_memory" in text:
+        return Event(kind="host.out_of_memory_noted", lines=(line,), data={"process": "", "cgroup": True})
+    if match := _OOMD.search(text):
+        data = {"process": match["unit"].rsplit("/", 1)[-1], "pid": 0, "cgroup": True, "by": "systemd-oomd"}
         return Event(kind="host.out_of_memory", lines=(line,), data=data)
     if _HOT.search(text):
         return Event(kind="host.cpu_hot", lines=(line,))
@@ -80,6 +102,12 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
     if match := _LOCKUP.search(text):
         data = {"process": match["name"], "seconds": int(match["seconds"]), "stack": False, "code": ""}
         return Event(kind="host.soft_lockup", lines=(line,), data=data)
+    if _STALL.search(text):
+        data = {"process": "a CPU", "seconds": 0, "stack": False, "code": ""}
+        return Event(kind="host.soft_lockup", lines=(line,), data=data)
+    if match := _HARD_LOCKUP.search(text):
+        data = {"process": f"CPU {match['cpu']}", "stack": False, "code": ""}
+        return Event(kind="host.hard_lockup", lines=(line,), data=data)
     if _SUSPENDED.search(text):
         return Event(kind="host.suspended", lines=(line,))
     if match := _APIC.search(text):
@@ -94,9 +122,14 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
 
 
 _WORDS = (
+    "due to memory",
+    "rcu: INFO",
     "ut of memory: Kill",
+    "oom-kill",
+    "mem_cgroup_out_of_memory",
     "blocked for more than",
     "soft lockup",
+    "hard LOCKUP",
     "APIC",
     "x2apic",
     "Brought up",
@@ -113,9 +146,14 @@ _WORDS = (
 DECODER = Decoder(
     id="host",
     needles=(
+        b"due to memory",
+        b"rcu: INFO",
         b"ut of memory: Kill",
+        b"oom-kill",
+        b"cgroup_out_of_memory",
         b"blocked for more than",
         b"soft lockup",
+        b"hard LOCKUP",
         b"invalid APIC",
         b"x2apic",
         b"Brought up",

@@ -13,7 +13,7 @@ _EDAC = re.compile(
     r"EDAC (?P<unit>[\w#]+?): (?P<count>\d{1,18}) (?P<kind>CE|UE) (?P<what>.*?) on (?P<place>\S+)"
 )
 _BANK = re.compile(
-    r"mce: \[Hardware Error\]: CPU (?P<cpu>\d{1,18}): Machine Check(?: Exception)?: (?P<flags>\w+) Bank "
+    r"CPU (?P<cpu>\d{1,18}): Machine Check(?: Exception)?: (?P<flags>\w+) Bank "
     r"(?P<bank>\d{1,18}): (?P<status>[0-9a-fA-F]+)"
 )
 _LOGGED = re.compile(r"mce: \[Hardware Error\]: Machine check events logged")
@@ -22,6 +22,14 @@ _FATAL = re.compile(
     r"panic.*[Mm]achine check",
     re.IGNORECASE,
 )
+# Source: Linux, arch/x86/kernel/cpu/amd.c: what the processor kept of the reset before.
+_FLOOD = re.compile(
+    r"Previous system reset reason \[0x[0-9a-fA-F]{1,8}\]: .*(?:sync flood|uncorrected error)"
+)
+# Source: Linux, arch/x86/kernel/nmi.c, pci_serr_error and io_check_error.
+_SERR = re.compile(r"NMI: (?:PCI system error \(SERR\)|IOCK error)")
+# Source: HPE Integrated Management Log.
+_IML = re.compile(r"Uncorrectable Machine Check Exception \(")
 _AMD = re.compile(r"\[Hardware Error\]: (?P<text>(?:Corrected|Uncorrected|Deferred|System Fatal) error.*)")
 _POISON = re.compile(r"Memory failure: 0x[0-9a-fA-F]+: (?P<text>.*)|HARDWARE ERROR.*MEMORY ERROR")
 # EDAC drivers of Intel announce corrected errors with these words as well; the bank's status tells.
@@ -44,8 +52,12 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
         kind = "mce.uncorrected" if uncorrected else "mce.corrected"
         data = {"cpu": int(match["cpu"]), "bank": int(match["bank"])}
         return Event(kind=kind, lines=(line,), data=data)
-    if _FATAL.search(text):
+    if _FATAL.search(text) or _IML.search(text):
         return Event(kind="mce.uncorrected", lines=(line,))
+    if _FLOOD.search(text):
+        return Event(kind="mce.uncorrected", lines=(line,))
+    if _SERR.search(text):
+        return Event(kind="host.pci_serr", lines=(line,))
     if _LOGGED.search(text):
         return Event(kind="mce.logged", lines=(line,))
     if match := _AMD.search(text):
@@ -63,6 +75,26 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
 
 DECODER = Decoder(
     id="machine_check",
-    needles=(b"[Hardware Error]", b"EDAC ", b"Memory failure: ", b"MEMORY ERROR"),
-    decode=each(("[Hardware Error]", "EDAC ", "Memory failure: ", "MEMORY ERROR", "achine check"), _parse),
+    needles=(
+        b"[Hardware Error]",
+        b"Machine Check Exception",
+        b"EDAC ",
+        b"Memory failure: ",
+        b"MEMORY ERROR",
+        b"system reset reason",
+        b"NMI: ",
+    ),
+    decode=each(
+        (
+            "[Hardware Error]",
+            "EDAC ",
+            "Memory failure: ",
+            "MEMORY ERROR",
+            "achine check",
+            "Machine Check",
+            "system reset reason",
+            "NMI: ",
+        ),
+        _parse,
+    ),
 )

@@ -1,4 +1,4 @@
-"""Address space that firmware gave too little of."""
+"""Address space that firmware gave too little of, or that somebody else holds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ _BAR = re.compile(
 )
 
 
+# Source: Linux, drivers/pci/pci.c, __pci_request_region.
+_TAKEN = re.compile(rf"(?P<driver>[\w-]+) (?P<device>{ADDRESS}): BAR (?P<bar>\d): can't reserve \[mem")
+
+
 def _parse(line: Line) -> Event | None:
+    if taken := _TAKEN.search(line.text):
+        data = {"bar": taken["bar"], "driver": taken["driver"]}
+        return Event(kind="pci.bar_taken", lines=(line,), device=address(taken["device"]), data=data)
     match = _BAR.search(line.text)
     if not match or "[io " in line.text:
         # Port I/O space is always short on large servers, and no GPU needs it.
@@ -28,6 +35,6 @@ def _parse(line: Line) -> Event | None:
 
 DECODER = Decoder(
     id="pci_resources",
-    needles=(b"can't assign", b"no space for", b"failed to assign", b"can't claim"),
-    decode=each(("can't assign", "no space for", "failed to assign", "can't claim"), _parse),
+    needles=(b"can't assign", b"no space for", b"failed to assign", b"can't claim", b"can't reserve"),
+    decode=each(("can't assign", "no space for", "failed to assign", "can't claim", "can't reserve"), _parse),
 )

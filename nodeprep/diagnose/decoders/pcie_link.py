@@ -17,12 +17,21 @@ _DPC = re.compile(
     r"ERR_(?:FATAL|NONFATAL) detected)"
 )
 _HOTPLUG = re.compile(
-    rf"(?P<device>{ADDRESS})(?::pcie\d{{1,18}})?: (?:pciehp: )?Slot\((?P<slot>[^)]{{1,40}})\): "
-    r"(?P<what>Link Down(?!/Up ignored)|Card not present|Link Down/Up ignored)"
+    rf"(?P<device>{ADDRESS})(?::pcie\d{{1,18}})?: (?:pciehp: )?(?:"
+    r"[Ss]lot\((?P<slot>[^)]{1,40})\): (?P<what>Link Down(?!/Up ignored)|Card not present|"
+    r"Link Down/Up ignored)|"
+    # Source: Linux before 4.17, drivers/pci/hotplug/pciehp_ctrl.c.
+    r"(?P<what2>Card not present) on Slot\((?P<slot2>[^)]{1,40})\))"
 )
 _RETRAIN = re.compile(
     rf"(?P<device>{ADDRESS}): (?P<what>broken device, retraining|retraining failed|removing "
     rf"2\.5GT/s downstream)"
+)
+# Source: Linux, drivers/net/ethernet/mellanox/mlx5/core/events.c, mlx5_pcie_event. That the slot does not
+# advertise its power is said of most slots and means nothing.
+_SLOT_POWER = re.compile(
+    rf"(?P<device>{ADDRESS}): .{{0,80}}Detected insufficient power on the PCIe slot"
+    r"(?: \((?P<watts>\d{1,4})W\))?"
 )
 _BANDWIDTH = re.compile(
     rf"(?P<device>{ADDRESS}): (?P<have>\d{{1,9}}(?:\.\d{{1,9}})?) Gb/s available PCIe bandwidth, limited by "
@@ -65,8 +74,12 @@ def _parse(line: Line) -> Event | None:  # noqa: PLR0911  # one return a message
             "Link Down": "pciehp.link_down",
             "Card not present": "pciehp.card_not_present",
             "Link Down/Up ignored": "pciehp.link_flap_ignored",
-        }[match["what"]]
-        return Event(kind=kind, lines=(line,), device=address(match["device"]), data={"slot": match["slot"]})
+        }[match["what"] or match["what2"]]
+        data = {"slot": match["slot"] or match["slot2"]}
+        return Event(kind=kind, lines=(line,), device=address(match["device"]), data=data)
+    if match := _SLOT_POWER.search(text):
+        data = {"watts": match["watts"] or ""}
+        return Event(kind="pcie.slot_power_low", lines=(line,), device=address(match["device"]), data=data)
     if match := _RETRAIN.search(text):
         kind = {"b": "link.retrained_at_gen1", "r": "link.retrain_failed"}[match["what"][0]]
         if match["what"].startswith("removing"):
@@ -89,6 +102,8 @@ DECODER = Decoder(
     needles=(
         b"DPC",
         b"Slot(",
+        b"slot(",
+        b"insufficient power on",
         b"retraining",
         b"2.5GT/s downstream",
         b"available PCIe bandwidth",
@@ -100,6 +115,8 @@ DECODER = Decoder(
         (
             "DPC",
             "Slot(",
+            "slot(",
+            "insufficient power on",
             "retraining",
             "2.5GT/s downstream",
             "available PCIe bandwidth",

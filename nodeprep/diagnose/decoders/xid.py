@@ -14,7 +14,7 @@ from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.line import Line
 
 _XID = re.compile(
-    rf"NVRM: (?:GPU\d{{1,18}} )?Xid \((?:PCI:)?(?P<device>{ADDRESS})?(?P<instance>[^()]{{0,80}})\): "
+    rf"NVRM: (?:GPU\d{{1,18}} )?Xid(?: \((?:PCI:)?(?P<device>{ADDRESS})?(?P<instance>[^()]{{0,80}})\) ?)?: "
     r"(?P<code>\d{1,5})(?P<rest>.*)",
     re.DOTALL,
 )
@@ -39,7 +39,7 @@ _IDENTITY = re.compile(rf"NVRM: GPU at (?:PCI:)?(?P<device>{ADDRESS}): (?P<uuid>
 def decode(lines: Iterable[Line]) -> Iterator[Event]:
     """Events `xid.CODE` and `gpu.identity`."""
     for line in bounded(lines):
-        if "Xid (" in line.text:
+        if "Xid (" in line.text or "NVRM: Xid: " in line.text:
             event = _xid(line)
             if event:
                 yield event
@@ -58,7 +58,7 @@ def _xid(line: Line) -> Event | None:
         return None
     code = int(match["code"])
     data: dict[str, Any] = {"code": code}
-    _instances(match["instance"], data)
+    _instances(match["instance"] or "", data)
     rest = _process(match["rest"], data).strip()
     data["text"] = rest
     if caused := _CAUSED_BY.search(rest):

@@ -31,6 +31,7 @@ def log_reader(
     whole: bool = False,
     wants: tuple[bytes, ...] = (),
     bonus: int = 0,
+    many_hosts: bool = False,
 ) -> Reader:
     """A reader of a format in which each message is a line that matches a pattern.
 
@@ -39,6 +40,7 @@ def log_reader(
             other texts.
         build: Makes the message of a match; None when it is of another format after all.
         bonus: Added to the sureness of a format whose lines are all lines of a more general one.
+        many_hosts: Lines of several hosts stand among each other, each with boots of its own.
     """
     compiled = re.compile(pattern, re.DOTALL)
     opens = re.compile(pattern.encode(), re.DOTALL)
@@ -50,7 +52,7 @@ def log_reader(
     return Reader(
         id=name,
         sniff=sniff_by(opens, bonus),
-        read=read_by(parse),
+        read=read_by(parse, many_hosts=many_hosts),
         wants=(*_losses.NEEDLES, *wants),
         whole=whole,
         opens=opens,
@@ -69,18 +71,24 @@ def sniff_by(opens: re.Pattern[bytes], bonus: int = 0) -> Callable[[Sequence[byt
     return sniff
 
 
-def read_by(parse: Callable[[str], Parsed | None]) -> Callable[[str, Iterator[RawLine]], Iterator[Item]]:
+def read_by(
+    parse: Callable[[str], Parsed | None], *, many_hosts: bool = False
+) -> Callable[[str, Iterator[RawLine]], Iterator[Item]]:
     """The `read` of a format from what parses one of its lines."""
 
     def read(source: str, lines: Iterator[RawLine]) -> Iterator[Item]:
         state = _State(source)
+        states: dict[str, _State] = {}
         for raw in lines:
             text = clean(raw.data)
             if not text:
                 continue
             parsed = parse(text) or parse_any(text)
+            if many_hosts and parsed is not None and parsed.host:
+                state = states.setdefault(parsed.host, _State(source, f"/{parsed.host}"))
             yield from state.take(raw.number, text, parsed)
-        yield from state.end()
+        for each in states.values() or (state,):
+            yield from each.end()
 
     return read
 
@@ -105,6 +113,7 @@ class _State:
     """What one line of a log says about the next."""
 
     source: str
+    of_host: str = ""
     boots: int = 0
     time: datetime | None = None
     uptime_s: float | None = None
@@ -185,7 +194,7 @@ class _State:
             time=self.time,
             uptime_s=self.uptime_s,
             host=self.host,
-            boot=f"{self.source}/{self.boots}",
+            boot=f"{self.source}/{self.boots}{self.of_host}",
             kernel=self.kernel,
         )
 

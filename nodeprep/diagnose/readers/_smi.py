@@ -10,6 +10,7 @@ Events, each with the GPU's address as its device:
 - `smi.ecc_uncorrected` {value, scope}: volatile (since the driver was loaded) or aggregate (of its life).
 - `smi.sram_threshold`: SRAM errors beyond what the vendor tolerates.
 - `smi.power_brake`, `smi.hw_thermal`, `smi.hw_slowdown`: the hardware slowed the GPU down at that moment.
+- `smi.sw_thermal`: the driver did, to keep the temperature.
 
 A count of zero makes no event, and neither does "N/A": fields that a card has not are left out of `smi.gpu`.
 """
@@ -133,12 +134,13 @@ _UNCORRECTED = re.compile(
 )
 _SLOWDOWN = re.compile(
     r"clocks_(?:event|throttle)_reasons?(?:/|\.)(?:clocks_(?:event|throttle)_reason_)?"
-    r"(?P<reason>hw_(?:thermal_slowdown|power_brake_slowdown|slowdown))$"
+    r"(?P<reason>hw_(?:thermal_slowdown|power_brake_slowdown|slowdown)|sw_thermal_slowdown)$"
 )
 _SLOWDOWNS = {
     "hw_slowdown": "smi.hw_slowdown",
     "hw_thermal_slowdown": "smi.hw_thermal",
     "hw_power_brake_slowdown": "smi.power_brake",
+    "sw_thermal_slowdown": "smi.sw_thermal",
 }
 _NOTHING = frozenset(
     {"", "n/a", "[n/a]", "[not supported]", "not supported", "none found", "[unknown error]"}

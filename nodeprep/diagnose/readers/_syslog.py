@@ -10,9 +10,10 @@ from nodeprep.diagnose.readers._kernel import inner
 
 # Programs that write a level where syslog has the host are no syslog.
 LEVEL = r"(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|ERR|FATAL|CRITICAL|CRIT)"
+# People take the host's name out before they show a log; the kernel is known without it.
 AFTER_DATE = (
     rf"(?!{LEVEL}\b)"
-    r"(?P<host>[^\s:\[\]{}\"]{1,255}) (?P<tag>[^\s:\[\]{}\"]{1,128}(?: \(\S{1,64}\))?)"
+    r"(?:(?P<host>[^\s:\[\]{}\"]{1,255}) | ?(?=kernel: ))(?P<tag>[^\s:\[\]{}\"]{1,128}(?: \(\S{1,64}\))?)"
     r"(?:\[(?P<pid>[^\]\s]{0,20})\])?: ?(?P<text>.*)"
 )
 KERNEL_TAGS = frozenset({"kernel", "vmunix"})
@@ -31,4 +32,4 @@ def message(
     if kernel:
         text, inside_s = inner(text)
         uptime_s = inside_s if inside_s is not None else uptime_s
-    return Parsed(text=text, time=time, uptime_s=uptime_s, host=match["host"], kernel=kernel, note=note)
+    return Parsed(text=text, time=time, uptime_s=uptime_s, host=match["host"] or "", kernel=kernel, note=note)

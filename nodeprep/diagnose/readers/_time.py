@@ -9,6 +9,9 @@ from functools import lru_cache
 from nodeprep.diagnose.reader import NO_YEAR
 
 MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+# Of other languages, in any alphabet, or numbered as in China and Japan. Letters are what is neither ASCII
+# punctuation nor a digit, since the same pattern looks at bytes.
+OTHER_MONTH = r"(?:[^\x00-@\[-`{-\x7f]{2,16}\.?|\d{1,2}月)"
 WEEKDAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 CLOCK = r"\d{2}:\d{2}:\d{2}"
 ISO = rf"\d{{4}}-\d{{2}}-\d{{2}}[T ]{CLOCK}(?:[.,]\d{{1,9}})?(?: ?(?:Z|UTC|[+-]\d{{2}}:?\d{{2}}))?"
@@ -18,7 +21,24 @@ _ISO = re.compile(
     r"(\d{4})-(\d{2})-(\d{2})[T ](\d{2}):(\d{2}):(\d{2})(?:[.,](\d{1,9}))?(?: ?(Z|UTC|[+-]\d{2}:?\d{2}))?"
 )
 _NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_MONTHS = {name: number for number, name in enumerate(_NAMES, start=1)}
+# Source: glibc locales, abmon of de, fr, es, pt, it, nl, pl and ru; where none differs from English, nothing.
+_OTHER_NAMES = (
+    "janv ene gen sty янв",
+    "févr fev lut фев",
+    "mär mars mrt мар",
+    "avr avril abr kwi апр",
+    "mai may mag mei maj май мая",
+    "juin giu cze июн",
+    "juil lug lip июл",
+    "août ago sie авг",
+    "sept set wrz сен",
+    "okt ott out paź окт",
+    "lis ноя",
+    "dez déc dic gru дек",
+)
+_MONTHS = {name.lower(): number for number, name in enumerate(_NAMES, start=1)} | {
+    name: number for number, names in enumerate(_OTHER_NAMES, start=1) for name in names.split()
+}
 
 
 @lru_cache(maxsize=4096)
@@ -36,8 +56,10 @@ def iso(text: str) -> tuple[datetime | None, bool]:
 
 @lru_cache(maxsize=4096)
 def month_day(month: str, day: str, clock: str, fraction: str = "", year: str = "") -> datetime | None:
-    """`Nov 22 18:29:55` as UTC; the year is NO_YEAR when there is none."""
-    return make(int(year or NO_YEAR), _MONTHS.get(month, 0), int(day), clock, fraction)
+    """`Nov 22 18:29:55` as UTC, in the language of the log; the year is NO_YEAR when there is none."""
+    name = month.rstrip(".月").lower()
+    number = int(name) if name.isdecimal() else _MONTHS.get(name, 0)
+    return make(int(year or NO_YEAR), number, int(day), clock, fraction)
 
 
 def make(year: int, month: int, day: int, clock: str, fraction: str = "") -> datetime | None:

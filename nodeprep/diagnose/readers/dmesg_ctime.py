@@ -9,10 +9,11 @@ from nodeprep.diagnose.readers._kernel import CALLER, PRIORITY
 from nodeprep.diagnose.readers._log import log_reader
 from nodeprep.diagnose.readers._time import CLOCK, MONTH, NO_ZONE_NOTE, month_day
 
-# Other languages write other names of days and months, in any alphabet.
-_NAME = r"[^\W\d_]{2,9}\.?"
+# Other languages write other names of days and months, in any alphabet; China and Japan number the months.
+# Letters are what is neither ASCII punctuation nor a digit, since the same pattern looks at bytes.
+_NAME = r"(?:[^\x00-@\[-`{-\x7f]{1,16}\.?|\d{1,2}月)"
 _PATTERN = (
-    rf"{PRIORITY}\[(?:{_NAME} (?P<month>{MONTH}|{_NAME}) {{1,2}}(?P<day>\d{{1,2}})|"
+    rf"{PRIORITY}\[(?:{_NAME} {{1,2}}(?P<month>{MONTH}|{_NAME}) {{1,2}}(?P<day>\d{{1,2}})|"
     rf"{_NAME} (?P<day2>\d{{1,2}})\.? (?P<month2>{MONTH}|{_NAME}))"
     rf" (?P<clock>{CLOCK}) (?P<year>\d{{4}})\]{CALLER} ?(?P<text>.*)"
 )

@@ -1,4 +1,7 @@
-"""Lines of logs as grep prints them from several files, also with `-n`: `kern.log.1:Nov 22 18:29:55 ...`."""
+"""Lines of logs as grep prints them from several files, also with `-n`: `kern.log.1:Nov 22 18:29:55 ...`.
+
+Pagers and editors number lines as well: `1701 [   22.325345] ...`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,8 @@ def _build(match: re.Match[str]) -> Parsed | None:
 
 READER = log_reader(
     "grep_output",
-    r"(?:[\w./-]{0,120}(?:log|messages|dmesg|journal|kern)[\w./-]{0,40}:)(?:\d{1,9}[:-])?"
+    r"(?:[\w./-]{0,120}(?:log|messages|dmesg|journal|kern)[\w./-]{0,40}:(?:\d{1,9}[:-])?|"
+    r" {0,8}\d{1,9}(?:[:-]|[ \t]{1,4}|(?=\[)))"
     rf"(?P<text>(?:{MONTH} |\d{{4}}-\d{{2}}-|\[ ?[\d A-Z]).*)",
     _build,
 )

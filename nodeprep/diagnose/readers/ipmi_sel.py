@@ -1,12 +1,14 @@
 """`ipmitool sel list` and `sel elist`, and the event log of a live BMC: one event a line.
 
-`  1 | 09/08/2026 | 14:02:11 | Power Supply #0x74 | Failure detected | Asserted`. The clock is the BMC's; it
-may run in another zone than the host's, or be wrong. Events before the BMC knew the time are "Pre-Init".
+`  1 | 09/08/2026 | 14:02:11 | Power Supply #0x74 | Failure detected | Asserted`; with `-c` commas part the
+fields. The clock is the BMC's; it may run in another zone than the host's, or be wrong. Events before the BMC
+knew the time are "Pre-Init".
 """
 
 from __future__ import annotations
 
 import re
+from datetime import datetime
 
 from nodeprep.diagnose.reader import Parsed
 from nodeprep.diagnose.readers._log import log_reader
@@ -19,6 +21,8 @@ _PATTERN = (
     r"(?:(?:(?P<month>\d{2})/(?P<day>\d{2})/(?P<year>\d{4}|\d{2})|Pre-Init ?) ?\| ?"
     rf"(?P<clock>{CLOCK}|[\d:]{{1,12}})(?: (?P<half>[AP]M))?(?: (?P<zone>[A-Z]{{3,5}}))?) ?\| ?"
     r"(?P<text>[^|]{1,100}\|.*)|"
+    rf"(?P<csv>[0-9a-f]{{1,5}}),(?P<month2>\d{{2}})/(?P<day2>\d{{2}})/(?P<year2>\d{{4}}|\d{{2}}),"
+    rf"(?P<clock2>{CLOCK})(?: (?P<half2>[AP]M))?(?: [A-Z]{{3,5}})?,(?P<text3>[^,]{{1,100}},.*)|"
     rf"(?P<iso>{ISO}) ?\| ?(?P<text2>[^|]{{1,100}}\|.*))"
 )
 
@@ -28,11 +32,18 @@ def _build(match: re.Match[str]) -> Parsed:
         time, zoned = iso(match["iso"])
         note = _ZONED_NOTE if zoned else _CLOCK_NOTE
         return Parsed(text=match["text2"], time=time, kernel=False, note=note)
+    if match["csv"]:
+        clock = _of_day(match["clock2"], match["half2"])
+        day = _day(match["year2"], match["month2"], match["day2"], clock)
+        return Parsed(text=match["text3"].replace(",", " | "), time=day, kernel=False, note=_CLOCK_NOTE)
     time = None
     if match["year"] and len(match["clock"]) == len("00:00:00"):
-        year = int(match["year"]) + (2000 if len(match["year"]) == 2 else 0)
-        time = make(year, int(match["month"]), int(match["day"]), _of_day(match["clock"], match["half"]))
+        time = _day(match["year"], match["month"], match["day"], _of_day(match["clock"], match["half"]))
     return Parsed(text=match["text"], time=time, kernel=False, note=_CLOCK_NOTE)
+
+
+def _day(year: str, month: str, day: str, clock: str) -> datetime | None:
+    return make(int(year) + (2000 if len(year) == 2 else 0), int(month), int(day), clock)
 
 
 def _of_day(clock: str, half: str | None) -> str:

@@ -6,6 +6,9 @@ link_width_lanes, speed_downgraded, width_downgraded, aspm (as set: "Disabled", 
 acs_on (flags of ACSCtl that are on), uncorrected and corrected (error flags of UESta and CESta that are
 set), secondary_bus and subordinate_bus. A listing without root shows no capabilities: `no_access` is true.
 
+Registers that somebody cut out of it (grep) make a function as well: of the address that the command names
+(`lspci -vv -s 41:00.0`), with `cut_out` true.
+
 `pci.bridge` {first_bus, last_bus} and `pci.device` {vendor, id} are those of the kernel's own lines.
 """
 
@@ -16,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nodeprep.diagnose.device import address
+from nodeprep.diagnose.device import ADDRESS, address
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.line import Line
 from nodeprep.diagnose.reader import Item, RawLine, Reader
@@ -28,12 +31,14 @@ _HEADER = (
 )
 _HEADER_TEXT = re.compile(_HEADER)
 _OPENS = re.compile(_HEADER.encode())
+_COMMAND = re.compile(rf"\blspci\b.{{0,60}}? -[a-z]{{0,6}}s ?(?P<address>{ADDRESS})\b")
+_CUT_OUT = re.compile(rb"\s{0,16}Lnk(?:Cap|Sta|Ctl):\s")
 _ID = re.compile(r"\[(?P<vendor>[0-9a-f]{4}):(?P<id>[0-9a-f]{4})\]")
 _LINK_CAP = re.compile(
-    r"\s+LnkCap:\s.*?Speed (?P<speed>[\d.]+)GT/s, Width x(?P<width>\d+)(?:, ASPM (?P<aspm>[^,;]+))?"
+    r"\s*LnkCap:\s.*?Speed (?P<speed>[\d.]+)GT/s, Width x(?P<width>\d+)(?:, ASPM (?P<aspm>[^,;]+))?"
 )
 _LINK_STATE = re.compile(
-    r"\s+LnkSta:\s.*?Speed (?P<speed>[\d.]+)GT/s(?: \((?P<speed_word>\w+)\))?, "
+    r"\s*LnkSta:\s.*?Speed (?P<speed>[\d.]+)GT/s(?: \((?P<speed_word>\w+)\))?, "
     r"Width x(?P<width>\d+)(?: \((?P<width_word>\w+)\))?"
 )
 _LINK_CONTROL = re.compile(r"\s+LnkCtl:\s+ASPM (?P<aspm>[^;]+);")
@@ -82,6 +87,10 @@ class _Function:
         if len(self.data) > before:
             self.lines.append(line)
 
+    def holds_link(self) -> bool:
+        """Whether it is a cut-out whose link was told: another link is of another device."""
+        return bool(self.data.get("cut_out")) and "link_cap_speed_gts" in self.data
+
     def events(self) -> Iterator[Event]:
         head = self.lines[0]
         yield Event(kind="lspci.device", lines=tuple(self.lines), device=self.device, data=self.data)
@@ -100,23 +109,37 @@ def _sniff(lines: Sequence[bytes]) -> int:
     headers = sum(1 for line in written if _OPENS.match(line))
     below = sum(1 for line in written if line[:1] in (b"\t", b" "))
     if not headers:
-        return 0
+        return 60 if any(_CUT_OUT.match(line) for line in written) else 0
     return 93 if headers + below >= len(written) - 1 else 10
 
 
 def _read(source: str, lines: Iterator[RawLine]) -> Iterator[Item]:
     function: _Function | None = None
+    named = ""
     for line in lines_of(source, lines):
         yield line
+        if function is None and (command := _COMMAND.search(line.text)):
+            named = address(command["address"])
         header = _HEADER_TEXT.match(line.text)
         if header is not None:
             if function is not None:
                 yield from function.events()
             function = _function(header, line)
+        elif _LINK_CAP.match(line.text) and (function is None or function.holds_link()):
+            if function is not None:
+                yield from function.events()
+            function, named = _cut_out(named, line), ""
         elif function is not None:
             function.take(line)
     if function is not None:
         yield from function.events()
+
+
+def _cut_out(device: str, line: Line) -> _Function:
+    data: dict[str, Any] = {"class_name": "", "name": "", "vendor": "", "cut_out": True}
+    function = _Function(device, [line], data)
+    function.take(line)
+    return function
 
 
 def _function(header: re.Match[str], line: Line) -> _Function:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nodeprep.diagnose import catalog
 from nodeprep.diagnose.catalog import RecoveryEntry
+from nodeprep.diagnose.device import same_slot
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.evidence import Evidence
 
@@ -15,10 +16,14 @@ def asked(
 
     The last one is the state, not the worst: an action of 0 means that the GPU has recovered.
     """
+    # Notes made by hand leave the address out.
+    alone = len(evidence.gpus(host)) == 1
     events = [
         event
-        for event in evidence.open("xid.154", host=host, device=device)
-        if "new_action" in event.data and not _before(evidence, event, after)
+        for event in evidence.open("xid.154", host=host)
+        if (event.device == device or same_slot(event.device, device) or (alone and not event.device))
+        and "new_action" in event.data
+        and not _before(evidence, event, after)
     ]
     return events, catalog.recovery(int(events[-1].data["new_action"])) if events else None
 

@@ -52,8 +52,11 @@ _NAMES = {
     "aer.recovered": "a reset of the link",
     "pciehp.link_down": "link down",
     "pciehp.card_not_present": "card not present",
+    "pciehp.link_flap_ignored": "a link that went down and up again",
     "ghes.pcie": "an error that firmware reported",
     "sel.pcie_fatal": "a fatal bus error in the BMC's log",
+    "gpu.power_state_stuck": "a sleep state that the device does not leave",
+    "gpu.never_ready": "a device that is never ready",
     "sel.power_supply": "a failed power supply",
     "sel.power_input": "a power supply without input",
     "sel.power_redundancy": "power supplies without redundancy",
@@ -66,10 +69,17 @@ _NAMES = {
 
 def called(event: Event) -> str:
     """An event by a name that people use."""
+    if event.kind.startswith("aer.") and event.kind.endswith(".unknown"):
+        return f"an error whose type is not told ({event.kind.split('.')[1].replace('_', ' ')})"
     entry = catalog.aer(event.kind.rsplit(".", 1)[-1]) if event.kind.startswith("aer.") else None
     if entry is not None:
         return f"{entry.names[-1]} ({event.kind.split('.')[1].replace('_', ' ')})"
     return _NAMES.get(event.kind, event.kind.replace("xid.", "Xid "))
+
+
+def capital(words: str) -> str:
+    """Words as the beginning of a sentence."""
+    return words[:1].upper() + words[1:]
 
 
 def of(device: str) -> str:

@@ -14,11 +14,12 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     for host in evidence.hosts:
         failed = evidence.open("agent.diag_failed", host=host)
         if failed:
+            gpus = sorted({gpu for event in failed for gpu in event.data.get("gpus", ())})
             tests = listed(dict.fromkeys(str(event.data["test"]) for event in failed))
             yield Finding(
                 layer="hardware",
                 severity="error",
-                summary=f"GPU diagnostics failed: {tests}",
+                summary=f"GPU diagnostics failed: {tests}" + (f" (GPU {listed(gpus)})" if gpus else ""),
                 why=f"DCGM's own tests failed {times(total(failed))}.",
                 events=tuple(failed),
                 action="drain",

@@ -155,6 +155,7 @@ def _suspect(evidence: Evidence, host: str, device: str, events: list[Event]) ->
         events=tuple({id(e): e for e in (*events, *after)}.values()),
         action="run_diagnostics",
         then=("run_good_program_on_this_gpu", "run_program_on_another_gpu", "drain", "rma_if_it_returns"),
+        root_event=events[0].kind,
         count=total(events),
     )
 
@@ -246,6 +247,7 @@ def _program(evidence: Evidence, host: str, events: list[Event]) -> Finding:
         events=tuple({id(e): e for e in (*events, *after, *recovery)}.values()),
         action=asks.action if needs and asks else "restart_app",
         then=(*asks.then, *entry.then) if needs and asks else (*entry.then, "run_program_on_another_gpu"),
+        root_event=events[0].kind,
         count=total(events),
     )
 

@@ -33,7 +33,8 @@ def _ends(evidence: Evidence, host: str, events: list[Event]) -> list[Event]:
         same = [
             end
             for end in found
-            if (end.data["ended"], end.data["sensor"]) == (event.kind, event.data.get("sensor"))
+            if end.data["ended"] in (event.kind, "")
+            and end.data["sensor"] == event.data.get("sensor")
             and evidence.position(end) > evidence.position(event)
         ]
         if not same:

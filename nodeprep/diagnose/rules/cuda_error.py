@@ -8,7 +8,7 @@ from nodeprep.diagnose import catalog
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
-from nodeprep.diagnose.rules._symptoms import follows
+from nodeprep.diagnose.rules._symptoms import after_network, follows
 from nodeprep.diagnose.rules._words import listed, times, total
 
 _SEVERITIES = ("info", "warning", "error", "critical")
@@ -18,7 +18,12 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     """One finding a host: the gravest error, since the ones after it are its consequences."""
     for host in evidence.hosts:
         events = evidence.open("cuda.", host=host)
-        events = [event for event in events if event.kind != "cuda.out_of_memory"]
+        network = evidence.open("nccl.network", host=host)
+        events = [
+            event
+            for event in events
+            if event.kind != "cuda.out_of_memory" and not after_network(evidence, event, network)
+        ]
         while events:
             root = max(events, key=lambda event: (_grave(event), -evidence.position(event)))
             same = [event for event in events if event.kind == root.kind or _grave(event) <= _grave(root)]
@@ -53,13 +58,30 @@ def _finding(evidence: Evidence, host: str, root: Event, events: list[Event]) ->
         severity=entry.severity,
         summary=f"CUDA error {entry.code} ({entry.text}): {entry.meaning}",
         why=f"Told {times(total(events))} by programs.{beside}",
-        events=(*slept[-1:], *events, *evidence.open("nccl.", host=host)),
+        events=(*slept[-1:], *events, *_besides(evidence, host, root)),
         action=entry.action,
         then=("reload_uvm_module", *entry.then) if slept else entry.then,
         root_event=root.kind,
         xids=(),
         count=total([event for event in events if event.kind == root.kind]),
     )
+
+
+def _besides(evidence: Evidence, host: str, root: Event) -> list[Event]:
+    """What collectives and diagnostics said; a network that failed before is a story of its own."""
+    told = [
+        event
+        for event in evidence.open("nccl.", host=host)
+        if event.kind != "nccl.network" or follows(evidence, root, event)
+    ]
+    if root.kind == "cuda.devices_unavailable":
+        # A diagnostic that gets no GPU says nothing about the GPU.
+        told += [
+            event
+            for event in evidence.open("agent.diag_failed", host=host)
+            if event.lines[0].source == root.lines[0].source
+        ]
+    return told
 
 
 RULE = Rule(id="cuda_error", rank=74, explain=explain)

@@ -17,6 +17,9 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         if not events:
             continue
         told = next((event for event in events if event.data.get("client")), None)
+        # An upgrade takes the old version's firmware files away, which the old module asks for later.
+        firmware = evidence.open("gpu.firmware_missing", host=host)
+        failed = evidence.open("gpu.init_failed", "gpu.init_failed_noted", host=host) if firmware else []
         versions = (
             f" The client has {told.data['client']}, the module {told.data['module'] or 'another'}."
             if told
@@ -29,9 +32,15 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             why=(
                 "The driver was replaced while its old module stayed loaded, or an old one sits in "
                 f"the initramfs.{versions} "
-                "The GPUs are fine; a reboot, or unloading and loading the module, makes them one again."
+                + (
+                    "The old module finds no firmware files of its version any more, so it cannot "
+                    "initialise a GPU. "
+                    if failed
+                    else ""
+                )
+                + "The GPUs are fine; a reboot, or unloading and loading the module, makes them one again."
             ),
-            events=(*events, *evidence.open("nvml.failed", host=host)),
+            events=(*events, *firmware, *failed, *evidence.open("nvml.failed", host=host)),
             action="reboot_node",
             then=("match_driver_and_library",),
         )

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
+from nodeprep.diagnose.rules._symptoms import follows
 from nodeprep.model.diagnosis import Action, Layer, Severity
 
 
@@ -21,6 +23,8 @@ class _Case:
     why: str
     action: Action
     then: tuple[str, ...]
+    needs: str = ""
+    """One of the kinds that must be there; the others are of this case only beside it."""
 
 
 _CASES = (
@@ -29,6 +33,13 @@ _CASES = (
         "the kernel refuses a module: Secure Boot does not know the key it is signed with",
         "Under Secure Boot, or lockdown, the kernel loads only modules signed with a key that it trusts.",
         "fix_config", ("sign_module_or_enroll_key", "reboot_node"),
+    ),
+    _Case(
+        ("gpu.held_for_guests", "gpu.not_probed", "driver.nouveau_conflict"), "config", "warning",
+        "vfio-pci holds the GPU for guests, and the host's driver was loaded beside it",
+        "That is as it should be on a host that passes its GPUs through; programs of this host have no GPU.",
+        "fix_config", ("take_gpu_from_vfio_or_drop_host_driver",),
+        needs="gpu.held_for_guests",
     ),
     _Case(
         ("driver.nouveau_conflict", "gpu.not_probed"), "config", "error",
@@ -43,7 +54,14 @@ _CASES = (
         "update_driver", ("use_open_kernel_module",),
     ),
     _Case(
-        ("driver.gpu_unsupported",), "config", "error",
+        ("driver.gpu_legacy", "driver.gpu_unsupported"), "config", "error",
+        "this driver no longer supports the GPU; an older branch does",
+        "Drivers end their support by generation, and this one says which branch still has it.",
+        "update_driver", ("use_legacy_driver",),
+        needs="driver.gpu_legacy",
+    ),
+    _Case(
+        ("driver.gpu_unsupported", "driver.gpu_unsupported_noted"), "config", "error",
         "the loaded driver does not support this GPU",
         "The open module needs a GPU with a GSP (Turing or newer); other drivers end their support "
         "by generation.",
@@ -70,8 +88,11 @@ _CASES = (
     ),
 )  # fmt: skip
 # Programs see no GPU then; that is no news.
-_FOLLOW = ("driver.not_loaded", "gpu.none_found", "gpu.init_failed", "gpu.probe_failed", "nvml.no_devices",
-           "cuda.no_device", "nvml.driver_not_loaded", "nvml.failed")  # fmt: skip
+_FOLLOW = ("driver.not_loaded", "gpu.none_found", "gpu.init_failed", "gpu.init_failed_noted",
+           "gpu.probe_failed", "nvml.no_devices", "cuda.no_device", "nvml.driver_not_loaded",
+           "nvml.failed")  # fmt: skip
+
+_NOT_LOADED = ("read_kernel_log", "rebuild_module_for_kernel", "check_driver_and_gpu_count")
 
 
 def explain(evidence: Evidence) -> Iterator[Finding]:
@@ -79,7 +100,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     for host in evidence.hosts:
         for case in _CASES:
             events = evidence.open(*case.kinds, host=host)
-            if events:
+            if events and (not case.needs or any(event.kind == case.needs for event in events)):
                 events += evidence.open(*_FOLLOW, host=host)
                 yield Finding(
                     layer=case.layer,
@@ -92,16 +113,37 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                     then=case.then,
                 )
         missing = evidence.open("driver.not_loaded", "gpu.none_found", "nvml.driver_not_loaded", host=host)
-        if missing and not evidence.seen("gpu.init_failed", "xid.", host=host):
+        if missing and all(event.kind == "gpu.none_found" for event in missing):
+            yield _no_gpu(missing)
+        elif missing and not evidence.seen("gpu.init_failed", "xid.", host=host):
+            # Services that start before the module ask in vain, which a boot's order explains.
+            loaded = any(follows(evidence, missing[-1], e) for e in evidence.seen("driver.loaded", host=host))
             yield Finding(
                 layer="driver",
-                severity="error",
-                summary="nvidia-smi reaches no driver",
-                why="The module is not loaded, or failed to load, and nothing in this log says why.",
+                severity="info" if loaded else "error",
+                summary="programs reached no driver until it was loaded"
+                if loaded
+                else "no program reaches a driver",
+                why="The module came later in the same log."
+                if loaded
+                else "The module is not loaded, or failed to load, and nothing in this log says why.",
                 events=tuple(missing + evidence.open("nvml.no_devices", "cuda.no_device", host=host)),
-                action="run_diagnostics",
-                then=("read_kernel_log", "rebuild_module_for_kernel", "check_driver_and_gpu_count"),
+                action="none" if loaded else "run_diagnostics",
+                then=() if loaded else _NOT_LOADED,
             )
+
+
+def _no_gpu(found: list[Event]) -> Finding:
+    return Finding(
+        layer="driver",
+        severity="error",
+        summary="the driver's module finds no NVIDIA GPU on the bus",
+        why="It was loaded and ended, since no device of its vendor was there: this machine has none, or the "
+        "bus has lost it, or never enumerated it.",
+        events=tuple(found),
+        action="run_diagnostics",
+        then=("check_driver_and_gpu_count", "compare_with_inventory", "read_kernel_log"),
+    )
 
 
 RULE = Rule(id="driver_refused", rank=52, explain=explain)

@@ -48,6 +48,11 @@ _FIELDS = {
         "the hardware slowed the GPU down", "Heat or power; the fields beside it say which.",
         "warning", "run_diagnostics", ("check_cooling", "check_power_supply"),
     ),
+    "smi.sw_thermal": _Shown(
+        "the driver lowered the clocks to keep the temperature", "The GPU works at its limit of heat; "
+            "nothing is broken, and it is slower than it could be.",
+        "info", "observe", ("check_cooling", "compare_with_siblings"),
+    ),
     "smi.remapped_rows": _Shown(
         "rows were repaired in the past", "Repairs that are done and none pending: the memory is whole.",
         "info", "observe", ("check_remapped_rows",),
@@ -83,7 +88,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         )
     for kind, shown in _FIELDS.items():
         for host, device, events in evidence.by_device(evidence.open(kind)):
-            beside = evidence.open("smi.hw_slowdown", "smi.remapped_rows", host=host, device=device)
+            beside = evidence.open("smi.hw_slowdown", "smi.remapped_rows", host=host, device=device or None)
             yield Finding(
                 layer="hardware",
                 severity=shown.severity,

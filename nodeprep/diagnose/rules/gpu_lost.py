@@ -9,7 +9,7 @@ from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
 from nodeprep.diagnose.rules._symptoms import WINDOW_S, follows, same_boot, symptoms
-from nodeprep.diagnose.rules._words import called, duration, listed, of, plural, times
+from nodeprep.diagnose.rules._words import called, capital, duration, listed, of, plural, times
 from nodeprep.model.diagnosis import Layer
 
 _LOSSES = (
@@ -30,6 +30,8 @@ _LINK = (
     "pciehp.card_not_present",
     "ghes.pcie",
     "sel.pcie_fatal",
+    "gpu.power_state_stuck",
+    "gpu.never_ready",
 )
 _POWER = (
     "sel.power_supply",
@@ -55,7 +57,11 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     """One finding a lost GPU, or one for those that went together."""
     for host in evidence.hosts:
         lost: dict[str, list[Event]] = {}
-        for event in (*evidence.open(*_LOSSES, host=host), *_all_ones(evidence, host)):
+        told = [*evidence.open(*_LOSSES, host=host), *_all_ones(evidence, host)]
+        # Calls fail so after any loss; they are news only where its own line is not in the log.
+        if not told and not evidence.seen("xid.79", "xid.119", "xid.120", host=host):
+            told = evidence.open("gpu.lost_status", host=host)
+        for event in told:
             lost.setdefault(event.device, []).append(event)
         _spread_unnamed(lost)
         while lost:
@@ -110,6 +116,12 @@ def _finding(evidence: Evidence, host: str, devices: list[str], losses: list[Eve
         # An Xid after a reboot is of a GPU that came back: a fault of its own.
         and (not event.kind.startswith("xid.") or same_boot(loss, event))
     ]
+    # Older drivers name no GPU where they cannot start one.
+    after += [
+        event
+        for event in evidence.open("gpu.init_failed", "gpu.init_failed_noted", host=host)
+        if not event.device and follows(evidence, loss, event)
+    ]
     # The kernel's own attempts at the link go on for a while; they tell nothing new.
     after += [
         event
@@ -121,7 +133,9 @@ def _finding(evidence: Evidence, host: str, devices: list[str], losses: list[Eve
         for event in evidence.open("aer.recovery_failed", "aer.recovered", "dpc.recovered", host=host)
         if _near(evidence, event, loss) and _related(evidence, host, event, devices)
     ]
-    after += evidence.open("gpu.probe_failed", "gpu.boot_failed", host=host)
+    if len(devices) == 1:
+        after += [event for event in evidence.open("xid.154", host=host) if not event.device]
+    after += evidence.open("gpu.probe_failed", "gpu.boot_failed", "gpu.lost_status", host=host)
     # The kernel counts what a dying link did, also where its log has no line of it.
     after += [
         event
@@ -189,8 +203,11 @@ def _related(evidence: Evidence, host: str, event: Event, devices: list[str]) ->
     if any(known):
         return True
     if any(answer is None for answer in known):
-        # Nothing is known of the tree: a port may be above the GPU, another endpoint is not.
-        return _is_port(event) and domain(event.device) in map(domain, filter(None, devices))
+        # Nothing is known of the tree: a port may be above the GPU, another endpoint is not. A BMC mostly
+        # names the port.
+        return (_is_port(event) or event.kind.startswith("sel.")) and domain(event.device) in map(
+            domain, filter(None, devices)
+        )
     return False
 
 
@@ -212,7 +229,7 @@ def _count(evidence: Evidence, devices: list[str], losses: list[Event]) -> int:
     return max(count, len(devices))
 
 
-def _summary(devices: list[str], losses: list[Event], root: Event, shared: str) -> str:
+def _summary(devices: list[str], losses: list[Event], root: Event, shared: str) -> str:  # noqa: PLR0911  # one return a story
     xid = " (Xid 79)" if any(event.kind == "xid.79" for event in losses) else ""
     if len(devices) > 1:
         above = f"; all are below {shared}" if shared else ", so what they share is at fault"
@@ -226,6 +243,8 @@ def _summary(devices: list[str], losses: list[Event], root: Event, shared: str) 
         return f"{device} fell off the bus{xid}"
     if root.kind.startswith(("sel.", "smi.")):
         return f"{device} fell off the bus{xid} right after a power or cooling event ({called(root)})"
+    if root.kind in ("gpu.power_state_stuck", "gpu.never_ready"):
+        return f"{device} did not come out of its sleep state and fell off the bus{xid}"
     if root.kind.startswith("aer.corrected"):
         return f"link of {device} made corrected errors and then {device} fell off the bus{xid}"
     return (
@@ -261,10 +280,12 @@ def _why(
             else "just before"
         )
         parts.append(
-            f"{called(root)} at {root.device or 'the host'} came {when} the loss, within the "
+            f"{capital(called(root))} at {root.device or 'the host'} came {when} the loss, within the "
             f"{_CAUSE_WINDOW_S:g} s in "
             "which an error on the path is its cause."
         )
+    elif loss.kind == "gpu.lost_status":
+        parts.append("The log has only the calls that failed for it; the loss itself came before them.")
     else:
         parts.append(
             f"No error of its link, of power or of cooling is on record in the {_CAUSE_WINDOW_S:g} "

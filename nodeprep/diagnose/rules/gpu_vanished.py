@@ -19,7 +19,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     for host in evidence.hosts:
         listings: dict[str, list[Event]] = {}
         for event in evidence.seen("lspci.device", host=host):
-            listings.setdefault(event.lines[0].source, []).append(event)
+            if not event.data.get("cut_out"):
+                listings.setdefault(event.lines[0].source, []).append(event)
         whole = [found for found in listings.values() if _others(found) >= _WHOLE_LISTING]
         if not whole:
             continue

@@ -8,8 +8,8 @@ from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
 from nodeprep.diagnose.rules._recovery import asked
-from nodeprep.diagnose.rules._symptoms import follows, symptoms
-from nodeprep.diagnose.rules._words import called, of, processes, times
+from nodeprep.diagnose.rules._symptoms import WINDOW_S, follows, symptoms
+from nodeprep.diagnose.rules._words import called, capital, of, processes, times
 from nodeprep.model.diagnosis import Action, Layer
 
 # Source: XID catalogue, combination rules and note of Xid 119: an AER error or Xid 62 before it is the cause.
@@ -27,6 +27,7 @@ _FOLLOW = (
     "gpu.init_failed",
     "gpu.init_failed_noted",
     "gpu.reset_required",
+    "gpu.lost_status",
     "nvml.hang",
     "smi.err_cell",
 )
@@ -41,7 +42,13 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     for host in evidence.hosts:
         alone = evidence.open("gsp.timeout", "gsp.crash", "gsp.errors_limited", host=host)
         if alone:
-            yield _finding(evidence, host, alone[0].device, alone)
+            yield _finding(evidence, host, alone[0].device or _only_gpu(evidence, host), alone)
+
+
+def _only_gpu(evidence: Evidence, host: str) -> str:
+    """The driver counts GPUs in these lines ("GPU0"); it can mean only one where only one is known."""
+    gpus = evidence.gpus(host)
+    return gpus[0] if len(gpus) == 1 else ""
 
 
 def _finding(evidence: Evidence, host: str, device: str, faults: list[Event]) -> Finding:
@@ -61,7 +68,10 @@ def _finding(evidence: Evidence, host: str, device: str, faults: list[Event]) ->
         if follows(evidence, first, event) or event.kind.startswith("gpu.init_failed")
     ]
     after += [
-        event for event in evidence.open("gsp.", host=host) if not event.device or event.device == device
+        event
+        for event in evidence.open("gsp.", host=host)
+        if (not event.device or event.device == device)
+        and abs(evidence.clock.seconds(first, event) or 0.0) <= WINDOW_S
     ]
     after += symptoms(evidence, host, first, (119, 120), gpu_dead=True)
     dead = [event for event in after if event.kind == "gpu.init_failed"]
@@ -111,7 +121,7 @@ def _why(faults: list[Event], root: Event, version: str, dead: list[Event], asks
     count = sum(event.count for event in faults)
     parts = [f"The driver waited {times(count)} in vain for an answer of the GPU's firmware processor.{who}"]
     if root is not faults[0]:
-        parts.append(f"{called(root)} came first, within {_CAUSE_WINDOW_S:g} s, and is the cause.")
+        parts.append(f"{capital(called(root))} came first, within {_CAUSE_WINDOW_S:g} s, and is the cause.")
     if _is_old(version):
         parts.append(
             f"Driver {version} is known for this; it was mended with {'.'.join(map(str, _FIXED_IN))}."

@@ -16,6 +16,8 @@ _CPU = ("mce.uncorrected", "ghes.processor", "bert.processor", "sel.processor")
 _CORRECTED = ("edac.corrected", "mce.corrected", "sel.memory_corrected", "mce.logged")
 # Source: EDAC and memory vendors: corrected errors at this number in one log mean a module to watch.
 _MANY_CORRECTED = 100
+# As for AER: a handful is what links of a healthy machine make in days.
+_SOME_CORRECTED = 10
 _NVIDIA = "10de"
 _SAID: dict[str, Severity] = {"corrected": "warning", "info": "info", "fatal": "critical"}
 
@@ -95,6 +97,8 @@ def _device(evidence: Evidence, host: str, device: str, events: list[Event]) -> 
     gpu = vendor == _NVIDIA or any(same_slot(device, known) for known in evidence.gpus(host))
     said = str(first.data.get("severity", ""))
     severity = _SAID.get(said, "error")
+    if said == "corrected" and total(events) <= _SOME_CORRECTED:
+        severity = "info"
     action: Action = "observe" if severity in ("info", "warning") else "drain"
     before = " on the previous boot" if first.kind.startswith("bert.") else ""
     aer = evidence.open("aer.firmware_first.", host=host, device=device) if device else []
@@ -112,7 +116,13 @@ def _device(evidence: Evidence, host: str, device: str, events: list[Event]) -> 
         ),
         events=(*events, *aer),
         action=action,
-        then=("read_sel", "inspect_hardware") if gpu else ("replace_nvme_or_named_device", "read_sel"),
+        then=("read_sel",)
+        if severity == "info"
+        else ("read_sel", "inspect_hardware")
+        if gpu
+        else ("replace_nvme_or_named_device", "read_sel")
+        if device
+        else ("read_sel", "report_to_vendor"),
         root_event=first.kind,
         count=total(events),
     )

@@ -17,7 +17,7 @@ _ANY_PROGRAM = ("python", "pt_main")
 def explain(evidence: Evidence) -> Iterator[Finding]:
     """One finding a host for tasks of the driver and calls to NVML, one for all other tasks."""
     for host in evidence.hosts:
-        tasks = evidence.open("host.task_hung", "host.soft_lockup", host=host)
+        tasks = evidence.open("host.task_hung", "host.soft_lockup", "host.hard_lockup", host=host)
         names = {event.data["process"] for event in tasks if _in_driver(event)}
         # A task that still hangs is told again, and its stack at times not.
         driver = [event for event in tasks if event.data["process"] in names]
@@ -47,7 +47,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             hanging = dict.fromkeys(str(event.data["process"]) for event in others)
             yield Finding(
                 layer="host",
-                severity="warning",
+                severity="error" if any(e.kind == "host.hard_lockup" for e in others) else "warning",
                 summary=f"{listed(list(hanging)[:4])} hangs in the kernel",
                 why=f"Told {times(total(others))}; storage or file systems mostly. No GPU is named, "
                 "and no code of its driver.",

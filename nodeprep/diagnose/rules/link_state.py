@@ -28,9 +28,9 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                     layer="firmware_pcie",
                     severity="warning",
                     device=device,
-                    summary=f"link of {device} has {lanes} of {could} lanes",
+                    summary=f"link of {_named(device)} has {lanes} of {could} lanes",
                     why=(
-                        "A GPU saves power by a lower speed, not by fewer lanes: lanes are missing "
+                        "A device saves power by a lower speed, not by fewer lanes: lanes are missing "
                         "in slot, riser or cable, or "
                         "the slot is built so."
                     ),
@@ -43,12 +43,16 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 yield _slow_link(evidence, host, device, slow)
 
 
+def _named(device: str) -> str:
+    return device or "a device that the listing does not name"
+
+
 def _listed(evidence: Evidence, host: str) -> list[Event]:
     return [
         event
         for event in evidence.open("lspci.device", "smi.gpu", host=host)
-        if event.kind == "smi.gpu" or event.data.get("vendor") == "nvidia"
-        if event.device.endswith(".0")
+        if event.kind == "smi.gpu" or event.data.get("vendor") == "nvidia" or event.data.get("cut_out")
+        if event.device.endswith(".0") or event.data.get("cut_out")
     ]
 
 
@@ -85,7 +89,7 @@ def _slow_link(evidence: Evidence, host: str, device: str, events: list[Event]) 
         layer="firmware_pcie",
         severity="warning" if busy else "info",
         device=device,
-        summary=f"link of {device} is below its best speed {state}",
+        summary=f"link of {_named(device)} is below its best speed {state}",
         why=(
             "Under load the link should have gone up."
             if busy

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
+from nodeprep.diagnose.rules._symptoms import after_network
 from nodeprep.diagnose.rules._words import times, total
 
 
@@ -28,6 +29,11 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         network = evidence.open("nccl.network", host=host)
         others = evidence.open("nccl.", host=host)
         if network:
+            others += [
+                event
+                for event in evidence.open("cuda.", host=host)
+                if after_network(evidence, event, network)
+            ]
             yield Finding(
                 layer="host",
                 severity="warning",

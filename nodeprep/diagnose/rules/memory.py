@@ -211,6 +211,10 @@ def _why(faults: list[Event], kinds: set[str], worn: str, asks: str) -> str:
         parts.append("Nothing that ran on the GPU at that time can be trusted.")
     if kinds & {"agent.ecc_double_bit"}:
         parts.append("The event of type 2 beside it is NVML's double-bit error.")
+    if kinds == {"xid.92"}:
+        parts.append(
+            "Errors of this kind were corrected and no data was lost; their rate is what is reported."
+        )
     if kinds == {"xid.63"}:
         parts.append(
             "The repair was recorded and takes effect with a reset. No error beside it is on record."

@@ -214,7 +214,9 @@ def _summary(root: _Judged, devices: tuple[str, ...], everyone: tuple[str, ...],
             f"at fault ({name})"
         )
     if worst == 2:
-        link = f" on link {root.event.data['link']}" if "link" in root.event.data else ""
+        # The driver writes -1 for a fault of the unit that is of no one link.
+        number = root.event.data.get("link", -1)
+        link = f" on link {number}" if number >= 0 else ""
         others = f"; {plural(len(everyone) - 1, 'peer')} noticed" if len(everyone) > 1 else ""
         return f"NVLink error of {of(root.event.device)}{link} ({name}){others}"
     return f"NVLink notices of {listed(map(of, everyone))} that end nothing by themselves ({name})"

@@ -46,8 +46,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         grave = evidence.open("aer.fatal.", "aer.nonfatal.", "aer.firmware_first.", host=host)
         links = evidence.open(*_LINK, host=host)
         owners = {id(event): _owner(evidence, event, [*grave, *links]) for event in links}
-        for device in dict.fromkeys([*(event.device for event in grave), *owners.values()]):
-            mine = [event for event in grave if event.device == device]
+        for device in dict.fromkeys([*(_card(event) for event in grave), *owners.values()]):
+            mine = [event for event in grave if _card(event) == device]
             beside = [event for event in links if owners[id(event)] == device]
             if not mine and not any(event.kind in _OF_ITS_OWN for event in beside):
                 continue
@@ -61,6 +61,13 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             suppressed = evidence.open("aer.suppressed", host=host)
             told = {port: groups[port] for port in ports}
             yield _corrected(evidence, device, groups[device], suppressed, other_end=told)
+
+
+def _card(event: Event) -> str:
+    """A card's audio function reports what its first one does; functions of ports are ports of their own."""
+    if event.device and not any("pcieport" in line.text for line in event.lines[-1:]):
+        return f"{event.device[:-1]}0"
+    return event.device
 
 
 def _links(evidence: Evidence, host: str, groups: dict[str, list[Event]]) -> dict[str, list[str]]:
@@ -126,13 +133,17 @@ def _uncorrected(
     if reading == "config" and not fatal:
         layer, severity, action, then = "config", "warning", "fix_config", ("check_acs_and_iommu",)
     kinds = listed(dict.fromkeys(called(event) for event in (*errors, *links)))
+    # What a port does about one error (contains, resets, unplugs) is one.
+    count = total(errors) or max(
+        (total([event for event in links if event.kind == kind]) for kind in _OF_ITS_OWN), default=1
+    )
     return Finding(
         layer=layer,
         severity=severity,
         device=device,
         summary=f"uncorrected PCIe error at {device or 'a port'}: {kinds}",
         why=(
-            f"{kinds}, {times(total(errors) or len(links))}."
+            f"{kinds}, {times(count)}."
             + (f" It means that {_READINGS[reading]}." if reading else "")
             + (" The kernel recovered the link." if recovered else "")
             + " No GPU was lost with it in this log."
@@ -141,7 +152,7 @@ def _uncorrected(
         action=action,
         then=then,
         root_event=(errors or links)[0].kind,
-        count=total(errors) or 1,
+        count=count,
     )
 
 

@@ -121,3 +121,19 @@ def test_recovery_and_rate_limit() -> None:
         "aer.recovery_failed", "aer.recovery_failed", "aer.recovered", "aer.suppressed",
     ]  # fmt: skip
     assert found[-1].data["suppressed"] == 30
+
+
+_BROKEN = "pcieport 0000:00:1c.5: PCIe Bus Error: severity=Correctable,"
+_REST = "  type=Data Link Layer, (Receiver ID)  [ 7] BadDLLP (First)"
+
+
+def test_a_head_that_was_broken_at_its_comma_is_joined() -> None:
+    (event,) = events(f"{_BROKEN}\n{_REST}")
+    assert event.kind == "aer.corrected.bad_dllp"
+    assert event.data == {"layer": "Data Link Layer", "agent": "Receiver ID"}
+    assert len(event.lines) == 2
+
+
+def test_a_rest_that_does_not_follow_its_head_is_nobodys() -> None:
+    (event,) = events(f"{_BROKEN}\nanother line\n{_REST}")
+    assert event.kind == "aer.corrected.unknown"
