@@ -12,10 +12,19 @@ from nodeprep.diagnose.line import Line
 
 # Source: Linux, drivers/net/ethernet/mellanox/mlx5/core/health.c: poll_health and hsynd_str. What it prints
 # beside that (assert_var, fw_ver, ext_synd) is for the vendor.
+_WORDS = (
+    "health compromised",
+    "Fatal error ",
+    "firmware internal error",
+    "irisc not responding",
+    "unrecoverable hardware error",
+    "firmware CRC error",
+    "ICM fetch PCI error",
+    "ICM data parity error",
+)
 _STOPPED = re.compile(
     rf"mlx5_core (?P<device>{ADDRESS}):.{{0,60}}?(?P<what>device's health compromised - reached miss count|"
-    r"Fatal error \d{1,3} detected|firmware internal error|irisc not responding|unrecoverable hardware error|"
-    r"firmware CRC error|ICM fetch PCI error|ICM data parity error)"
+    rf"Fatal error \d{{1,3}} detected|{'|'.join(_WORDS[2:])})"
 )
 
 
@@ -31,4 +40,5 @@ def _parse(line: Line) -> Event | None:
     )
 
 
-DECODER = Decoder(id="adapter", needles=(b"mlx5_core",), decode=each(("mlx5_core",), _parse))
+# The driver's name alone is in thousands of lines about links that come up.
+DECODER = Decoder(id="adapter", needles=tuple(word.encode() for word in _WORDS), decode=each(_WORDS, _parse))

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from nodeprep.diagnose.correlate import incidents
 from nodeprep.diagnose.decoders import all_decoders
+from nodeprep.diagnose.engine import wanted_words
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.line import Line
 
@@ -168,6 +169,28 @@ def test_the_prefilter_lets_it_through(text: str) -> None:
 )
 def test_what_is_no_event(text: str) -> None:
     assert events(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mlx5_core 0000:9a:00.0 ens3f0: Link up",
+        'audit: type=1400 audit(1700000000.1:2): apparmor="STATUS" operation="profile_replace" pid=3',
+        "docker0: port 1(veth1) entered blocking state",
+        "IPv6: ADDRCONF(NETDEV_CHANGE): veth1: link becomes ready",
+        "EXT4-fs (nvme0n1p2): mounted filesystem with ordered data mode. Quota mode: none.",
+        "usb 1-1: new high-speed USB device number 2 using xhci_hcd",
+        "perf: interrupt took too long (2501 > 2500), lowering kernel.perf_event_max_sample_rate",
+        "[UFW BLOCK] IN=ens3 OUT= SRC=10.0.0.1 DST=10.0.0.2 LEN=40 TOS=0x00 TTL=243 PROTO=TCP SPT=1",
+        "systemd[1]: Started Session 1234 of User root.",
+        "CRON[1234]: (root) CMD (command -v debian-sa1 > /dev/null && debian-sa1 1 1)",
+        "nfs: server 10.0.0.1 not responding, still trying",
+        "XFS (dm-0): Mounting V5 Filesystem",
+        "bond0: (slave ens1f0): link status definitely up, 100000 Mbps full duplex",
+    ],
+)
+def test_the_prefilter_leaves_out_what_a_healthy_node_says_all_day(text: str) -> None:
+    assert [word for word in wanted_words() if word in text.encode()] == []
 
 
 def test_needles_are_few_and_long_enough_to_be_rare() -> None:
