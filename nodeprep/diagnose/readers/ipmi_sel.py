@@ -37,7 +37,7 @@ def _build(match: re.Match[str]) -> Parsed:
         day = _day(match["year2"], match["month2"], match["day2"], clock)
         return Parsed(text=match["text3"].replace(",", " | "), time=day, kernel=False, note=_CLOCK_NOTE)
     time = None
-    if match["year"] and len(match["clock"]) == len("00:00:00"):
+    if match["year"] and re.fullmatch(CLOCK, match["clock"]):
         time = _day(match["year"], match["month"], match["day"], _of_day(match["clock"], match["half"]))
     return Parsed(text=match["text"], time=time, kernel=False, note=_CLOCK_NOTE)
 

@@ -35,6 +35,16 @@ def run(name: str, data: bytes) -> int:
     return sum(1 for _ in reader.read("log", (RawLine(number, line) for number, line in enumerate(lines, 1))))
 
 
+@pytest.mark.parametrize("seed", SEEDS, ids=[seed.stem for seed in SEEDS])
+def test_no_wrong_character_in_the_head_of_a_line_makes_a_reader_raise(seed: Path) -> None:
+    names = [seed.stem] if seed.stem in READERS else list(READERS)
+    for line in [line for line in seed.read_bytes().splitlines() if line.strip()]:
+        for at in range(min(len(line), 160)):
+            for instead in (b"8", b":", b" ", b"x", b""):
+                for name in names:
+                    run(name, line[:at] + instead + line[at + 1 :])
+
+
 @pytest.mark.parametrize("name", READERS)
 @settings(max_examples=60, deadline=None)
 @given(parts=TEXTS, glue=st.sampled_from([b"\n", b" ", b""]))
