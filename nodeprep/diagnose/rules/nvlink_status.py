@@ -12,7 +12,7 @@ from nodeprep.diagnose.rules._words import listed, plural
 
 # Source: product names of nvidia-smi. These sit on boards that wire every link; cards of PCIe have theirs
 # at a bridge, which most hosts are sold without: links that are down tell nothing there.
-_WIRED = re.compile(r"SXM|HGX|\bHBM3e?$|NVIDIA (?:H200|H20|H800|B200|B300)$")
+_WIRED = re.compile(r"SXM|HGX|\bHBM3e?$|NVIDIA (?:H200|H20|H800|G?B200|G?B300)$")
 # What tells the reason itself; links that are down are then no news.
 _REASONS = (
     "xid.74", *(f"xid.{code}" for code in range(144, 151)), "sxid.", "fabric.version_mismatch",
