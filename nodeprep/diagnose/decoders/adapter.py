@@ -22,8 +22,10 @@ _WORDS = (
     "ICM fetch PCI error",
     "ICM data parity error",
 )
-# Source: the same file, mlx5_health_try_recover: the driver starts the adapter again by itself.
-_RECOVERED = re.compile(rf"mlx5_core (?P<device>{ADDRESS}):.{{0,60}}?health recovery succeeded")
+# Source: the same file, mlx5_health_try_recover: the driver starts the adapter again by itself. Older kernels
+# spell it in the second way.
+_AGAIN = ("health recovery succeeded", "health revovery succeded")
+_RECOVERED = re.compile(rf"mlx5_core (?P<device>{ADDRESS}):.{{0,60}}?(?:{'|'.join(_AGAIN)})")
 _STOPPED = re.compile(
     rf"mlx5_core (?P<device>{ADDRESS}):.{{0,60}}?(?P<what>device's health compromised - reached miss count|"
     rf"Fatal error \d{{1,3}} detected|{'|'.join(_WORDS[2:])})"
@@ -46,5 +48,5 @@ def _parse(line: Line) -> Event | None:
 
 
 # The driver's name alone is in thousands of lines about links that come up.
-_ALL = (*_WORDS, "health recovery succeeded")
+_ALL = (*_WORDS, *_AGAIN)
 DECODER = Decoder(id="adapter", needles=tuple(word.encode() for word in _ALL), decode=each(_ALL, _parse))
