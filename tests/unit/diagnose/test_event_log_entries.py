@@ -202,6 +202,16 @@ def test_what_another_entry_ends_is_not_over(later: str) -> None:
     assert incident.severity == "error"
 
 
+def test_the_end_of_the_worse_state_leaves_the_bad_one() -> None:
+    entry = "   {} | 03/04/2026 | 10:1{}:00 | Fan #0x08 | Lower {} going low | {}"
+    worse = (
+        entry.format(2, 2, "Non-recoverable", "Asserted"),
+        entry.format(3, 3, "Non-recoverable", "Deasserted"),
+    )
+    (incident,) = _diagnosis(entry.format(1, 1, "Critical", "Asserted"), *worse).incidents
+    assert incident.severity == "error"
+
+
 def test_a_fatal_error_of_a_bus_is_not_undone_by_its_end() -> None:
     entry = "   {} | 03/04/2026 | 10:15:0{} | Critical Interrupt #0x02 | Bus Fatal Error | {}"
     (incident,) = _diagnosis(entry.format(1, 1, "Asserted"), entry.format(2, 2, "Deasserted")).incidents
