@@ -16,6 +16,8 @@ _HEAD = 8
 _MIN_NUMBERED = 3
 # Source: RFC 3676: a line that a mail program broke ends with a space. Only lines with a time are looked at.
 _BROKEN_BYTES = range(50, 82)
+# The kernel ends a message at 1 KiB.
+_MOST_ROWS = 20
 _STAMPED = re.compile(
     rb"\[ {0,8}\d{1,9}\.\d|\[[A-Za-z]{3} |[A-Z][a-z]{2} [ \d]\d \d\d:|\d{4}-\d\d-\d\d[T ]\d"
 )
@@ -33,7 +35,7 @@ def unwrapped(lines: Iterator[RawLine]) -> Iterator[RawLine]:
             if held is not None:
                 yield held
             held, rows = line, 1
-        if not (_is_broken(line.data) and _STAMPED.match(held.data)):
+        if rows == _MOST_ROWS or not (_is_broken(line.data) and _STAMPED.match(held.data)):
             yield held
             held = None
     if held is not None:

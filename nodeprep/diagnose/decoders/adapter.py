@@ -22,6 +22,10 @@ _WORDS = (
     "ICM fetch PCI error",
     "ICM data parity error",
 )
+# Source: the same file, mlx5_health_try_recover: the driver starts the adapter again by itself. Older kernels
+# spell it in the second way.
+_AGAIN = ("health recovery succeeded", "health revovery succeded")
+_RECOVERED = re.compile(rf"mlx5_core (?P<device>{ADDRESS}):.{{0,60}}?(?:{'|'.join(_AGAIN)})")
 _STOPPED = re.compile(
     rf"mlx5_core (?P<device>{ADDRESS}):.{{0,60}}?(?P<what>device's health compromised - reached miss count|"
     rf"Fatal error \d{{1,3}} detected|{'|'.join(_WORDS[2:])})"
@@ -29,6 +33,9 @@ _STOPPED = re.compile(
 
 
 def _parse(line: Line) -> Event | None:
+    """`adapter.stopped` {what} and `adapter.recovered`."""
+    if match := _RECOVERED.search(line.text):
+        return Event(kind="adapter.recovered", lines=(line,), device=address(match["device"]))
     match = _STOPPED.search(line.text)
     if match is None:
         return None
@@ -41,4 +48,5 @@ def _parse(line: Line) -> Event | None:
 
 
 # The driver's name alone is in thousands of lines about links that come up.
-DECODER = Decoder(id="adapter", needles=tuple(word.encode() for word in _WORDS), decode=each(_WORDS, _parse))
+_ALL = (*_WORDS, *_AGAIN)
+DECODER = Decoder(id="adapter", needles=tuple(word.encode() for word in _ALL), decode=each(_ALL, _parse))

@@ -1,7 +1,8 @@
 """The BMC's event log over IPMI and Redfish: what hardware says of power, heat and buses.
 
 An IPMI entry says sensor, event and direction; one of Redfish the log, the BMC's own severity, a message and,
-in brackets, the maker's id of it. `sel.ended` {ended, sensor}: what an entry before it said is over.
+in brackets, the maker's id of it. `sel.ended` {ended, sensor, event}: what an entry before it said is over;
+of any event of the sensor where `event` is "".
 The data bytes of an IPMI entry are left alone: makers put bus and device of a PCI error in them in opposite
 orders, so an address taken from them may be another device's.
 """
@@ -53,9 +54,12 @@ def _parse(line: Line) -> Event | None:
         data = _place(line.text)
     else:
         kind = _by_words(line.text)
-        data = {"sensor": line.text.partition("|")[0].strip(), **_place(line.text)}
-        if ended and (kind or _WELL.search(line.text)):
-            return Event(kind="sel.ended", lines=(line,), data={**data, "ended": kind})
+        sensor, event, *_ = line.text.split("|")
+        data = {"sensor": sensor.strip(), "event": _plain(event), **_place(line.text)}
+        well = _WELL.search(line.text)
+        if ended and (kind or well):
+            of = {"ended": kind, "event": "" if well else data["event"]}
+            return Event(kind="sel.ended", lines=(line,), data={**data, **of})
     if not kind or ended:
         return None
     return Event(kind=kind, lines=(line,), device=_device(line.text, kind), data=data)
@@ -70,6 +74,11 @@ def _of_redfish(text: str, severity: str) -> str:
     if severity not in _UNLISTED:
         return ""
     return _by_words(text) or _UNLISTED[severity]
+
+
+def _plain(event: str) -> str:
+    """An event without its direction and data, which stand in brackets over IPMI."""
+    return event.partition("(")[0].strip().lower()
 
 
 def _by_words(text: str) -> str:

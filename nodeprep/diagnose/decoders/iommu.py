@@ -12,8 +12,8 @@ from nodeprep.diagnose.line import Line
 
 _DMAR = re.compile(
     # Source: Linux 5.14, drivers/iommu/intel/dmar.c: it wrote bus and slot as 0x00:0x02.0.
-    rf"DMAR: \[(?P<op>[\w ]+)\](?:.*?Request)? (?:device|device \[) ?\[?"
-    rf"(?P<device>{ADDRESS}|0x[0-9a-fA-F]{{2}}:0x[0-9a-fA-F]{{2}}\.[0-7])\]?.*?"
+    rf"DMAR: \[(?P<op>[\w ]+)\](?:.{{0,80}}?Request)? (?:device|device \[) ?\[?"
+    rf"(?P<device>{ADDRESS}|0x[0-9a-fA-F]{{2}}:0x[0-9a-fA-F]{{2}}\.[0-7])\]?.{{0,80}}?"
     r"fault addr (?P<address>(?:0x)?[0-9a-fA-F]+)(?:.*?fault reason (?P<reason>.*))?"
 )
 _AMD = re.compile(

@@ -82,7 +82,7 @@ def decode(lines: Iterable[Line]) -> Iterator[Event]:
     held: _Oops | None = None
     for line in bounded(lines):
         text = line.text
-        if held and (line.source != held.lines[0].source or line.number - held.lines[0].number > _MAX_LINES):
+        if held and held.ends_before(line):
             yield held.event()
             held = None
         if held is None:

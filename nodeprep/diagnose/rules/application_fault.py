@@ -196,7 +196,8 @@ def _programs(evidence: Evidence, host: str, events: list[Event]) -> Iterator[Fi
     while left:
         first = left[0]
         group = [event for event in left if event is first or _one_program(evidence, first, event)]
-        left = [event for event in left if event not in group]
+        taken = set(map(id, group))
+        left = [event for event in left if id(event) not in taken]
         yield _program(evidence, host, group)
 
 

@@ -35,6 +35,8 @@ def _ends(evidence: Evidence, host: str, events: list[Event]) -> list[Event]:
             for end in found
             if end.data["ended"] in (event.kind, "")
             and end.data["sensor"] == event.data.get("sensor")
+            # A fan that is no longer beyond recovery may still be below its critical limit.
+            and end.data["event"] in (event.data.get("event"), "")
             and evidence.position(end) > evidence.position(event)
         ]
         if not same:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
-from nodeprep.diagnose.rules._symptoms import follows
+from nodeprep.diagnose.rules._symptoms import WINDOW_S
 from nodeprep.model.diagnosis import Action, Layer, Severity
 
 
@@ -117,7 +117,9 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             yield _no_gpu(missing)
         elif missing and not evidence.seen("gpu.init_failed", "xid.", host=host):
             # Services that start before the module ask in vain, which a boot's order explains.
-            loaded = any(follows(evidence, missing[-1], e) for e in evidence.seen("driver.loaded", host=host))
+            loaded = any(
+                _came_later(evidence, missing[-1], e) for e in evidence.seen("driver.loaded", host=host)
+            )
             yield Finding(
                 layer="driver",
                 severity="info" if loaded else "error",
@@ -131,6 +133,12 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 action="none" if loaded else "run_diagnostics",
                 then=() if loaded else _NOT_LOADED,
             )
+
+
+def _came_later(evidence: Evidence, missing: Event, loaded: Event) -> bool:
+    """Whether times say so: a paste shows nvidia-smi first and then a kernel log that is older."""
+    apart = evidence.clock.seconds(missing, loaded)
+    return apart is not None and 0.0 <= apart <= WINDOW_S
 
 
 def _no_gpu(found: list[Event]) -> Finding:

@@ -12,11 +12,12 @@ from nodeprep.diagnose.rules._words import listed, plural
 
 # Source: product names of nvidia-smi. These sit on boards that wire every link; cards of PCIe have theirs
 # at a bridge, which most hosts are sold without: links that are down tell nothing there.
-_WIRED = re.compile(r"SXM|HGX|\bHBM3e?$|NVIDIA (?:H200|H20|H800|B200|B300)$")
+_WIRED = re.compile(r"SXM|HGX|\bHBM3e?$|NVIDIA (?:H200|H20|H800|G?B200|G?B300)$")
 # What tells the reason itself; links that are down are then no news.
 _REASONS = (
     "xid.74", *(f"xid.{code}" for code in range(144, 151)), "sxid.", "fabric.version_mismatch",
-    "fabric.manager_failed", "fabric.no_nvswitch", "cuda.system_not_ready", "gpu.", "xid.79",
+    "fabric.manager_failed", "fabric.no_nvswitch", "cuda.system_not_ready", "xid.79",
+    "gpu.fallen_off_bus", "gpu.fallen_off_bus_noted", "gpu.lost_status", "gpu.init_failed", "gpu.bar_missing",
 )  # fmt: skip
 # A counter of 16 bits that is full.
 _FULL = 65535

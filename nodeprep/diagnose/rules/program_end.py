@@ -30,7 +30,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             continue
         ends = evidence.open("app.signal", host=host)
         outside = [event for event in ends if event.data["signal"] in _FROM_OUTSIDE]
-        crashes = [event for event in ends if event not in outside]
+        crashes = [event for event in ends if event.data["signal"] not in _FROM_OUTSIDE]
         library = evidence.open("app.library_failed", host=host)
         if outside:
             yield _finding(

@@ -9,8 +9,14 @@ from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
 from nodeprep.diagnose.rules._words import plural
 
-# What makes a node count fewer, and has a finding of its own.
-_REASONS = ("xid.79", "gpu.", "driver.", "nvml.gpu_lost", "nvml.no_handle", "nvml.no_devices", "fabric.")
+# What makes a node count fewer, and has a finding of its own. That the driver was loaded is in every log.
+_REASONS = (
+    "xid.79", "gpu.fallen_off_bus", "gpu.fallen_off_bus_noted", "gpu.lost_status", "gpu.init_failed",
+    "gpu.init_failed_noted", "gpu.probe_failed", "gpu.not_probed", "gpu.none_found", "gpu.bar_missing",
+    "gpu.removed_in_use", "gpu.held_for_guests", "driver.api_mismatch", "driver.version_mismatch",
+    "driver.key_rejected", "driver.wrong_kernel", "driver.needs_open_module", "driver.gpu_unsupported",
+    "driver.nouveau_conflict", "nvml.gpu_lost", "nvml.no_handle",
+)  # fmt: skip
 
 
 def explain(evidence: Evidence) -> Iterator[Finding]:
@@ -20,7 +26,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         missing = evidence.open("slurm.no_device_file", host=host)
         if not events and not missing:
             continue
-        known = any(event.kind != "gpu.identity" for event in evidence.seen(*_REASONS, host=host))
+        known = bool(evidence.seen(*_REASONS, host=host))
         yield Finding(
             layer="driver" if missing or _none(events) else "config",
             severity="info" if known else "error",

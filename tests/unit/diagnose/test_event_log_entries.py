@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import time
 from typing import BinaryIO, cast
 
 import pytest
@@ -44,6 +45,16 @@ IPMI = {
     ("Memory #0x06 | Correctable ECC", "Memory 0x06 | Correctable error"): "memory_corrected",
     ("Temperature #0x07 | Upper Critical going high", "Temperature 0x07 | Upper critical"): "temperature",
     ("Fan #0x08 | Lower Critical going low ", "Fan 0x08 | Lower Critical"): "fan",
+    ("Voltage #0x60 | Lower Critical going low ", "Voltage 0x60 | Lower Critical"): "voltage",
+    ("Drive Slot / Bay #0x80 | Drive Fault", "Drive Bay 0x80 | Drive fault"): "drive",
+    (
+        "Cable / Interconnect #0x81 | Config Error",
+        "Cable/Interconnect 0x81 | Connection error",
+    ): "cable",
+    (
+        "Add-in Card #0x82 | Transition to Critical from less severe",
+        "Add-in card 0x82 | Critical",
+    ): "unlisted_critical",
     ("Fan #0x08 | Redundancy Lost", "Fan 0x08 | Not redundant"): "fan_redundancy",
     ("Watchdog2 #0x01 | Hard reset", "Watchdog 0x01 | Watchdog hard reset"): "watchdog",
     ("OS Stop #0x01 | Run-time critical stop", "OS Stop 0x01 | OS crash"): "os_stop",
@@ -120,6 +131,8 @@ def test_ipmitool_and_pyghmi_mean_the_same_event(texts: tuple[str, str], kind: s
         "Processor 0x04 | Present",
         "System Boot Initiated #0x01 | Initiated by power up",
         "Watchdog2 #0x01 | Timer expired",
+        "Voltage #0x60 | Lower Non-critical going low ",
+        "Add-in Card #0x82 | Transition to Non-Critical from OK",
     ],
 )
 def test_what_is_no_trouble_over_ipmi(text: str) -> None:
@@ -135,6 +148,12 @@ def test_an_entry_of_redfish(text: str) -> None:
 @pytest.mark.parametrize("text", NO_TROUBLE)
 def test_what_is_no_trouble_over_redfish(text: str) -> None:
     assert _events(f"Lclog | {text} | Asserted") == []
+
+
+def test_words_that_repeat_do_not_make_a_line_slow() -> None:
+    began = time.process_time()
+    assert _events("a | asserted " + "temperature above " * 225 + " | Asserted") == []
+    assert time.process_time() - began < 1.0
 
 
 def test_the_data_bytes_of_an_ipmi_entry_name_no_device() -> None:
@@ -180,6 +199,16 @@ def test_what_is_over_is_a_step_less_grave() -> None:
 )
 def test_what_another_entry_ends_is_not_over(later: str) -> None:
     (incident,) = _diagnosis(_LOST, later).incidents
+    assert incident.severity == "error"
+
+
+def test_the_end_of_the_worse_state_leaves_the_bad_one() -> None:
+    entry = "   {} | 03/04/2026 | 10:1{}:00 | Fan #0x08 | Lower {} going low | {}"
+    worse = (
+        entry.format(2, 2, "Non-recoverable", "Asserted"),
+        entry.format(3, 3, "Non-recoverable", "Deasserted"),
+    )
+    (incident,) = _diagnosis(entry.format(1, 1, "Critical", "Asserted"), *worse).incidents
     assert incident.severity == "error"
 
 

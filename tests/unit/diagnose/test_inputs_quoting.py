@@ -42,6 +42,13 @@ def test_marks_are_taken_off(lines: tuple[str, ...], wanted: list[str]) -> None:
     assert without_marks(*lines) == wanted
 
 
+def test_lines_are_not_joined_without_end() -> None:
+    row = "NVRM: " + "y" * 50 + " "
+    lines = without_marks("[    1.000000] " + row, *[row] * 50_000)
+    assert max(map(len, lines)) < 2_000
+    assert sum(line.count("NVRM") for line in lines) == 50_001
+
+
 @pytest.mark.parametrize(
     "lines",
     [
