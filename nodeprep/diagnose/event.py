@@ -9,9 +9,9 @@ from typing import Any
 from nodeprep.diagnose.line import Line
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Event:
-    """One thing that happened to one device.
+    """One thing that happened to one device; two that read alike are two.
 
     Attributes:
         kind: Dotted name, general to special: "xid.79", "aer.fatal.surprise_down",

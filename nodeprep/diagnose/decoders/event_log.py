@@ -22,6 +22,8 @@ from nodeprep.diagnose.line import Line
 _ENDED = re.compile(r"\bDeassert(?:ed|ion)?\b|\bhas recovered\b", re.IGNORECASE)
 # All is well; an entry that takes that back is the loss and no end.
 _WELL = re.compile(r"\b(?:Fully Redundant|Redundancy Regained|Transition to OK)\b", re.IGNORECASE)
+# Of a part it says that it is there, and of its health nothing.
+_THERE = re.compile(r"\bPresence detected\b", re.IGNORECASE)
 # The form that live BMCs over Redfish are read in; see workflows/diagnose.py.
 _REDFISH = re.compile(r"[^|]{1,100}\| (?P<severity>OK|Informational|Warning|Critical): ", re.IGNORECASE)
 _IDS = re.compile(r"\b(?:\w{1,40}\.\d[\d.]{0,12}\.)?(?P<id>[A-Za-z]{2,40}\d{0,6}[A-Z]?)(?=[,)])")
@@ -47,7 +49,8 @@ def _parse(line: Line) -> Event | None:
     if "|" not in line.text:
         return None
     redfish = _REDFISH.match(line.text)
-    ended = bool(_ENDED.search(line.text)) != bool(_WELL.search(line.text))
+    good = _WELL.search(line.text) or _THERE.search(line.text)
+    ended = bool(_ENDED.search(line.text)) != bool(good)
     if redfish:
         # Which entry it ends is not told: its first column is the log and no sensor.
         kind = "" if ended else _of_redfish(line.text, redfish["severity"].lower())

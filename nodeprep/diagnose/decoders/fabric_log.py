@@ -12,7 +12,8 @@ from nodeprep.diagnose.line import Line
 _ERROR = re.compile(r"^\[(?:ERROR|CRITICAL|FATAL)\] \[tid \d{1,9}\] (?P<what>.{1,300})")
 # Source: public issue (siderolabs/extensions 511): of its own configuration it speaks without a level.
 _CONFIG = re.compile(r"(?P<what>fabric manager config file item: \w{1,60} has an invalid value)")
-_WORDS = ("] [tid ", "fabric manager config file")
+# A healthy log has "[INFO] [tid " in each of its lines.
+_WORDS = ("[ERROR] [tid ", "[CRITICAL] [tid ", "[FATAL] [tid ", "fabric manager config file")
 
 
 def _parse(line: Line) -> Event | None:
@@ -23,5 +24,5 @@ def _parse(line: Line) -> Event | None:
 
 
 DECODER = Decoder(
-    id="fabric_log", needles=(b"] [tid ", b"fabric manager config file"), decode=each(_WORDS, _parse)
+    id="fabric_log", needles=tuple(word.encode() for word in _WORDS), decode=each(_WORDS, _parse)
 )

@@ -17,7 +17,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             yield Finding(
                 layer="config",
                 severity="error",
-                summary="the vGPU manager reports errors; the virtual machine has no GPU",
+                summary="the vGPU manager reports errors; a virtual machine may be without its GPU",
                 why=(
                     f"Told {times(total(events))}, first in these words: {events[0].data['what']}. GPU, type "
                     "of the vGPU, driver of the host and licence must fit each other; the card is fine."
