@@ -40,7 +40,7 @@ test-gpu: $(SETUP)  ## the tests on a real GPU; NODEPREP_PROBE_PYTHON names a Py
 METAL_HOST = missing=$$($(BIN)/python -m nodeprep.sim.vm missing) && { [ -z "$$missing" ] || \
 	{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; }; }
 
-test-metal: $(SETUP)  ## good arguments and five bad ones on virtual machines; a Debian machine and root
+test-metal: $(SETUP)  ## good arguments, five bad ones and roles on virtual machines; a Debian machine and root
 	$(METAL_HOST)
 	$(BIN)/python -m pytest -n 2 -m metal
 

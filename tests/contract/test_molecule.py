@@ -118,7 +118,7 @@ def test_scenario_in_a_container(scenario: str, tmp_path: Path) -> None:
     assert not (tmp_path / "m" / "rack").exists()
 
 
-@pytest.mark.metal_full
+@pytest.mark.metal
 @pytest.mark.parametrize("scenario", on("vm_host"))
 def test_scenario_on_a_virtual_machine(scenario: str, tmp_path: Path) -> None:
     status, said = run(scenario, tmp_path, MACHINE_S)
