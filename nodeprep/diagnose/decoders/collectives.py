@@ -48,9 +48,12 @@ def _parse(line: Line) -> Event | None:
         ("nccl.cuda_failure", _CUDA),
     ):
         if pattern.search(line.text):
-            return Event(kind=kind, lines=(line,))
+            # It tries again, and says no more when that succeeds.
+            data = {"retrying": True} if kind == "nccl.network" and ", retrying" in line.text else {}
+            return Event(kind=kind, lines=(line,), data=data)
     if "NCCL INFO" in line.text and _INFO.search(line.text):
-        return Event(kind="collective.started", lines=(line,))
+        data = {"complete": True} if line.text.rstrip().endswith("Init COMPLETE") else {}
+        return Event(kind="collective.started", lines=(line,), data=data)
     return None
 
 

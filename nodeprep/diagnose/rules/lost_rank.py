@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
 from nodeprep.diagnose.rules._symptoms import after_network
@@ -28,7 +29,18 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             continue
         network = evidence.open("nccl.network", host=host)
         others = evidence.open("nccl.", host=host)
-        if network:
+        if network and network == others and _reached(evidence, host, network):
+            yield Finding(
+                layer="host",
+                severity="info",
+                summary="NCCL reached a peer only after it had tried again",
+                why=f"It told {times(total(network))} that it tries again, and then that all ranks are "
+                "connected: a peer that started late, or a network that loses packets.",
+                events=tuple(network),
+                action="observe",
+                root_event="nccl.network",
+            )
+        elif network:
             others += [
                 event
                 for event in evidence.open("cuda.", host=host)
@@ -80,6 +92,15 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 action="observe",
                 then=("check_other_rank", "read_kernel_log", "check_acs_and_iommu"),
             )
+
+
+def _reached(evidence: Evidence, host: str, network: Sequence[Event]) -> bool:
+    """Whether all of it were attempts, and after the last of them the ranks were connected."""
+    last = max(evidence.position(event) for event in network)
+    return all(event.data.get("retrying") for event in network) and any(
+        event.data.get("complete") and evidence.position(event) > last
+        for event in evidence.seen("collective.started", host=host)
+    )
 
 
 RULE = Rule(id="lost_rank", rank=76, explain=explain)
