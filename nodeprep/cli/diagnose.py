@@ -17,7 +17,7 @@ from nodeprep.errors import ExitCode, UsageError, worst
 from nodeprep.model.diagnosis import Diagnosis
 from nodeprep.model.outputs import DiagnosisList
 from nodeprep.workflows.diagnose import diagnose_files, diagnose_hosts
-from nodeprep.workflows.diagnose_cursor import require_cursors
+from nodeprep.workflows.diagnose_cursor import path_of, require_cursors
 from nodeprep.workflows.session import Request
 
 Paths = Annotated[
@@ -99,6 +99,8 @@ def _live(asked: Request, since: Path | None, out: Output) -> ExitCode:
     with _command.session(asked, "diagnose", out) as session:
         found = diagnose_hosts(session, since=since)
         run = session.run_document()
+    for name in [host for host in found if since is not None and not (since / path_of(host)).is_file()]:
+        out.say(f"{name} is not in {since}: its logs were read from the beginning")
     code = worst([*map(exit_of, found.values()), *map(_command.exit_of, run.hosts)])
     if len(run.hosts) == 1:
         out.document(next(iter(found.values())) if found else _command.lost_document(run, code))

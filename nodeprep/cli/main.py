@@ -82,12 +82,6 @@ def main(
     """Take a GPU node to a known-good state, prove the effect, load it, and sign what was found."""
 
 
-def run(arguments: list[str] | None = None) -> None:
-    """Entry point of the `nodeprep` program."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    sys.exit(int(invoke(arguments)))
-
-
 def invoke(arguments: list[str]) -> ExitCode:
     """Runs one command line and returns its exit code; every error is told here and nowhere else."""
     out = Output(json="--json" in arguments, verbose="-v" in arguments or "--verbose" in arguments)

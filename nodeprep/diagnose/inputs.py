@@ -22,7 +22,7 @@ def find_inputs(paths: Iterable[str]) -> tuple[Input, ...]:
     """The files that paths name, those of a folder by name; `-` is standard input.
 
     What is no regular file below a folder (a socket, a device) is left out; a file that cannot be
-    read is not, for it is missing from the evidence.
+    read, and a link to one that is gone, are not, for they are missing from the evidence.
 
     Raises:
         UsageError: A path does not exist, or a folder holds no file.
@@ -83,9 +83,7 @@ def _below(folder: Path) -> Iterator[Path]:
 
     for parent, _, files in os.walk(folder, onerror=refused):
         places = (Path(parent, name) for name in files)
-        found.extend(
-            place for place in places if place.is_file() or not (place.is_symlink() or place.exists())
-        )
+        found.extend(place for place in places if place.is_file() or not place.exists())
     yield from sorted(found)
 
 

@@ -45,8 +45,6 @@ def _compare(base: str, group: dict[int, FileReport]) -> None:
 
 def _require_something(files: Sequence[FileReport]) -> None:
     """Text that no reader knows is no evidence of health."""
-    formats = {section.format for file in files for section in file.sections}
-    if formats <= _TELLING_NOTHING:
-        for file in files:
-            if file.sections:
-                file.gaps.append("nothing in it was recognised as a log or as the output of a tool")
+    for file in files:
+        if file.sections and {section.format for section in file.sections} <= _TELLING_NOTHING:
+            file.gaps.append("nothing in it was recognised as a log or as the output of a tool")

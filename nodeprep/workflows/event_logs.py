@@ -59,7 +59,7 @@ def _as_log(answer: tuple[LogNews, LogMark] | NodeprepError, continued: bool) ->
     if isinstance(answer, NodeprepError):
         return EventLog(Input(name=EVENT_LOG, open=io.BytesIO, unreadable=answer.message), None)
     news, mark = answer
-    nothing = "the event log has no new entries\n" if continued else "the event log has no entries\n"
+    nothing = "SEL has no new entries\n" if continued else "SEL has no entries\n"
     lines = [_as_line(number, entry) for number, entry in enumerate(news.entries, start=1)]
     raw = ("".join(f"{line}\n" for line in lines) or nothing).encode()
     made = Input(

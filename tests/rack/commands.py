@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-PROGRAM = [sys.executable, "-c", "from nodeprep.cli.main import run; run()"]
+PROGRAM = [sys.executable, "-c", "from nodeprep.cli.__main__ import run; run()"]
 
 
 @dataclass(frozen=True)

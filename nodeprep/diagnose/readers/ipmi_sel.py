@@ -23,11 +23,14 @@ _PATTERN = (
     r"(?P<text>[^|]{1,100}\|.*)|"
     rf"(?P<csv>[0-9a-f]{{1,5}}),(?P<month2>\d{{2}})/(?P<day2>\d{{2}})/(?P<year2>\d{{4}}|\d{{2}}),"
     rf"(?P<clock2>{CLOCK})(?: (?P<half2>[AP]M))?(?: [A-Z]{{3,5}})?,(?P<text3>[^,]{{1,100}},.*)|"
-    rf"(?P<iso>{ISO}) ?\| ?(?P<text2>[^|]{{1,100}}\|.*))"
+    rf"(?P<iso>{ISO}) ?\| ?(?P<text2>[^|]{{1,100}}\|.*)|"
+    r"(?P<none>SEL has no (?:new )?entries)\s*$)"
 )
 
 
 def _build(match: re.Match[str]) -> Parsed:
+    if match["none"]:
+        return Parsed(text=match["none"], kernel=False)
     if match["iso"]:
         time, zoned = iso(match["iso"])
         note = _ZONED_NOTE if zoned else _CLOCK_NOTE

@@ -7,7 +7,7 @@ it as `name=value`, for agents put kernel messages and reasons into fields of th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -25,6 +25,7 @@ _MESSAGE = ("msg", "message", "MESSAGE", "log", "text", "body", "event", "short_
 _TIME = ("ts", "time", "timestamp", "@timestamp", "Timestamp", "generatedTimestamp", "eventTime", "t")
 _HOST = ("host", "hostname", "node", "nodeName", "node_name")
 _LEAVE_OUT = frozenset({*_MESSAGE, *_TIME, *_HOST, "level", "lvl", "severity", "caller", "logger", "stream"})
+_OURS = re.compile(r"gpu|nvidia|dcgm|nvml|xid|cuda|pci", re.IGNORECASE)
 _MAX_DEPTH = 6
 _MAX_WORDS = 200
 
@@ -38,12 +39,16 @@ def _parse(text: str) -> Parsed | None:
         return None
     if not isinstance(entry, dict) or "__REALTIME_TIMESTAMP" in entry:
         return None
+    time = next((time for time in (_time(entry.get(name)) for name in _TIME) if time), None)
     message = next((entry[name] for name in _MESSAGE if isinstance(entry.get(name), str)), "")
+    if time is None and not message and not _OURS.search(text):
+        # JSON that is neither a log nor about GPUs: settings, a manifest, an answer of some service.
+        return None
     words = [message.rstrip("\n"), *_others(entry)]
     stripped, uptime_s = inner(" ".join(word for word in words if word))
     return Parsed(
         text=clean(stripped.encode("utf-8", "replace")),
-        time=next((time for time in (_time(entry.get(name)) for name in _TIME) if time), None),
+        time=time,
         uptime_s=uptime_s,
         host=next((entry[name] for name in _HOST if isinstance(entry.get(name), str)), ""),
         kernel=None,
@@ -84,9 +89,17 @@ def _time(value: Any) -> datetime | None:
     return None
 
 
+_share = sniff_by(_OPENS, bonus=-1)
+
+
+def _sniff(lines: Sequence[bytes]) -> int:
+    known = any(_OPENS.match(line) and _parse(line.decode("utf-8", "replace")) for line in lines)
+    return _share(lines) if known else 0
+
+
 READER = Reader(
     id="json_lines",
-    sniff=sniff_by(_OPENS, bonus=-1),
+    sniff=_sniff,
     read=read_by(_parse),
     wants=_losses.NEEDLES,
     opens=_OPENS,

@@ -135,3 +135,17 @@ def test_apply_does_not_write_when_nobody_can_say_yes(capsys: pytest.CaptureFixt
 )
 def test_several_hosts_end_with_the_worst(codes: list[int], expected: int) -> None:
     assert worst(ExitCode(code) for code in codes) == expected
+
+
+def test_ctrl_c_while_the_program_loads_is_an_interruption_and_no_traceback() -> None:
+    program = (
+        "import sys\n"
+        "class Pressed:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'typer': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Pressed())\n"
+        "from nodeprep.cli.__main__ import run\n"
+        "run()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "error: interrupted\n")

@@ -210,3 +210,27 @@ def test_a_line_that_is_too_long_is_cut_and_said(needles: tuple[bytes, ...]) -> 
         "its last line has no end",
         f"1 lines longer than {MAX_LINE_BYTES} bytes were cut",
     ]
+
+
+def test_what_no_reader_knows_beside_a_healthy_log_is_a_gap(tmp_path: Path) -> None:
+    (tmp_path / "kern.log").write_text("[    1.000000] Linux version 6.8.0\n[    2.000000] usb 1-1: reset\n")
+    (tmp_path / "page.html").write_text("<html><body>Sign in</body></html>\n")
+    (tmp_path / "settings.json").write_text('{"foo": [1, 2, 3]}\n')
+    found = diagnose(find_inputs([str(tmp_path)]))
+    assert not found.healthy
+    assert [each.source for each in found.inputs if each.gaps] == ["page.html", "settings.json"]
+
+
+def test_a_link_to_a_log_that_is_gone_is_a_gap(tmp_path: Path) -> None:
+    (tmp_path / "kern.log").write_text("[    1.000000] Linux version 6.8.0\n")
+    (tmp_path / "kern.log.1").symlink_to(tmp_path / "gone")
+    found = diagnose(find_inputs([str(tmp_path)]))
+    assert not found.healthy
+    (gone,) = [each for each in found.inputs if each.source == "kern.log.1"]
+    assert gone.gaps
+
+
+def test_an_event_log_without_entries_is_read(tmp_path: Path) -> None:
+    (tmp_path / "sel.txt").write_text("SEL has no entries\n")
+    (each,) = diagnose(find_inputs([str(tmp_path)])).inputs
+    assert (each.format, each.gaps) == ("ipmi_sel", ())
