@@ -79,8 +79,8 @@ def _console(*, stderr: bool) -> Console:
     # Emoji codes off: rich would turn the ":cd:" of a PCI address into a disc.
     made = Console(stderr=stderr, highlight=False, emoji=False, soft_wrap=stderr)
     if not made.is_terminal:
-        # A pipe or a file has no width; tables folded to 80 columns would be hard to grep.
-        made.width = 200
+        # A pipe or a file has no width; a log line that is cut in two cannot be searched for.
+        made.width = 1000
     return made
 
 
