@@ -21,6 +21,15 @@ _NO_SUCH_OPTION = {
     "pci=noacs": "ACS redirection is switched by pci=disable_acs_redir=<device> or in the BIOS",
 }
 
+# Options with few values, where the kernel passes over any other one without a word.
+# Source: Linux, drivers/pci/pcie/aspm.c pcie_aspm_disable() and policy_str; drivers/pci/pcie/portdrv.c
+# pcie_port_setup().
+_VALUES = {
+    "pcie_aspm": ("off", "force"),
+    "pcie_aspm.policy": ("default", "performance", "powersave", "powersupersave"),
+    "pcie_ports": ("native", "compat", "dpc-native"),
+}
+
 
 def rule_problems(policy: Any, root: str, known_checks: Collection[str]) -> Iterator[Problem]:
     """All faults of meaning in a raw `nodeprep_policy`."""
@@ -106,6 +115,9 @@ def _argument_fault(entry: str) -> tuple[str, str] | None:
     for argument in parse_word(entry):
         if str(argument) in _NO_SUCH_OPTION:
             return f"the kernel has no option {argument}", _NO_SUCH_OPTION[str(argument)]
+        values = _VALUES.get(argument.key)
+        if values is not None and argument.value is not None and argument.value not in values:
+            return f"{argument.key} takes no {argument.value!r}", f"one of {', '.join(values)}"
     return None
 
 

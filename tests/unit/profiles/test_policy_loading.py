@@ -180,6 +180,8 @@ def test_a_power_limit_in_range(limit: str) -> None:
         ("{absent: [quiet, quiet]}", "listed twice"),
         ("{present: [iommu=off, iommu=pt]}", "iommu=pt contradicts iommu=off"),
         ("{present: [pcie_aspm=off, pcie_aspm=force]}", "contradicts"),
+        ("{present: [pcie_aspm=of, iommu=off]}", "pcie_aspm takes no 'of'"),
+        ("{replace: [pcie_ports=nativ]}", "pcie_ports takes no 'nativ'"),
         ("{present: ['iommu=off quiet']}", "is not one kernel argument"),
         ("{present: ['']}", "an empty argument"),
         ("{present: ['=off']}", "is not a kernel argument"),
