@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.line import Line
@@ -36,8 +36,27 @@ class Clock:
         return None
 
     def seconds(self, earlier: Event, later: Event) -> float | None:
-        """From one event to another, negative when it is the other way round; None when unknown."""
-        one, other = earlier.lines[0], later.lines[0]
+        """From the begin of one event to that of another, negative the other way round; None when unknown."""
+        return self._between(earlier.lines[0], later.lines[0])
+
+    def gap(self, earlier: Event, later: Event) -> float | None:
+        """From the end of one event to the begin of another; None when unknown."""
+        return self._between(_end(earlier), later.lines[0])
+
+    def span(self, events: Sequence[Event]) -> float | None:
+        """From the begin of the first event to the end of the last one; None when unknown."""
+        return self._between(events[0].lines[0], _end(events[-1]))
+
+    def nearest(self, earlier: Event, later: Event) -> float | None:
+        """As `seconds`, of the two known moments of both that are the least apart."""
+        apart = [
+            self._between(one, other)
+            for one in (earlier.lines[0], _end(earlier))
+            for other in (later.lines[0], _end(later))
+        ]
+        return min((each for each in apart if each is not None), key=abs, default=None)
+
+    def _between(self, one: Line, other: Line) -> float | None:
         if one.uptime_s is not None and other.uptime_s is not None and _same_boot(one, other):
             return other.uptime_s - one.uptime_s
         begin, end = self._wall(one), self._wall(other)
@@ -46,14 +65,20 @@ class Clock:
     def within(self, earlier: Event, later: Event, window_s: float, *, slack_s: float = 0.0) -> bool:
         """Whether `later` came at most `window_s` after `earlier`, and not before it.
 
+        Of many that are one event, the first or the last one did; of those between them no time is known.
         Without times the order of lines in one source must do: then near means a few lines apart.
 
         Args:
             slack_s: How much too early `later` may be; sources stamp the same moment differently.
         """
-        apart = self.seconds(earlier, later)
-        if apart is not None:
-            return -slack_s <= apart <= window_s
+        known = [
+            apart
+            for one in (earlier.lines[0], _end(earlier))
+            for other in (later.lines[0], _end(later))
+            if (apart := self._between(one, other)) is not None
+        ]
+        if known:
+            return any(-slack_s <= apart <= window_s for apart in known)
         one, other = earlier.lines[0], later.lines[0]
         return one.source == other.source and 0 <= other.number - one.number <= _NEAR_LINES
 
@@ -74,6 +99,10 @@ class Clock:
 
 
 _NEAR_LINES = 30
+
+
+def _end(event: Event) -> Line:
+    return event.last or event.lines[0]
 
 
 def _same_boot(one: Line, other: Line) -> bool:

@@ -19,7 +19,9 @@ class Event:
         lines: What says so, first line first; at least one.
         device: PCI address dddd:bb:dd.f, or "" when the event names none.
         data: What the decoder read (a code, a process, addresses), by name with the unit in it.
-        count: How many times this was said; a flood is one event.
+        count: How many times this was said.
+        last: Where several of a flood are one event, the line of the last of them; when the others between
+            it and the first line came is not known any more. None for what happened at one moment.
     """
 
     kind: str
@@ -27,3 +29,4 @@ class Event:
     device: str = ""
     data: Mapping[str, Any] = field(default_factory=dict)
     count: int = 1
+    last: Line | None = None

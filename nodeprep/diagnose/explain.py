@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from nodeprep.diagnose import catalog
 from nodeprep.diagnose.catalog import AerEntry
 from nodeprep.errors import UsageError
 from nodeprep.model.explanation import Explanation, Step
 
-_HINT = "try 79, xid 79, sxid 12028, aer surprise_down, cuda 719 or recovery 1"
+_HINT = "try 79, xid 79, sxid 12028, aer surprise_down, cuda 719 or recovery 1; docs/diagnose lists all"
 _MAX_CODE = 99_999
+_MAX_QUOTED = 40
+_QUERY = re.compile(
+    r"(?:(?P<family>xid|sxid|aer|cuda|recovery|154)[ :=]+|(?P<joined>xid|sxid|cuda|recovery)(?=\d))?"
+    r"(?P<code>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+# Of a line that was pasted whole: what stands in brackets is the device.
+_LINE = re.compile(r"\b(?P<family>s?xid) ?\([^()]{0,120}\) ?: ?(?P<code>\d{1,5})\b", re.IGNORECASE)
 # Of a PCI Express error the first thing to do comes from what kind it is, not from its name.
 _AER_STEPS: Mapping[str, tuple[str, ...]] = {
     "signal": ("observe", "read_aer_counters", "inspect_hardware", "reseat_card_and_riser"),
@@ -28,29 +37,59 @@ def explain(query: str) -> Explanation:
 
     Args:
         query: `79` or `xid 79`, `sxid 12028`, `aer surprise_down` or `aer SDES`, `cuda 719` or a CUDA
-            name, `recovery 1`.
+            name, `recovery 1`; or a line of the kernel log with an Xid or SXid. A bare number that is no
+            Xid but a code of another family is explained as that.
 
     Raises:
         UsageError: It is no code of any family.
     """
     words = query.strip()
-    match = re.fullmatch(r"(?i)(?:(?P<family>xid|sxid|aer|cuda|recovery|154)[ :=]+)?(?P<code>.+)", words)
+    if line := _LINE.search(words):
+        return _FAMILIES[line["family"].lower()](line["code"])
+    match = _QUERY.fullmatch(words)
     if not match:
         raise UsageError("no code to explain", hint=_HINT)
-    family = (match["family"] or "").lower().replace("154", "recovery")
+    family = (match["family"] or match["joined"] or "").lower().replace("154", "recovery")
     code = match["code"].strip()
-    if not family:
-        family = "xid" if code.isdecimal() else "cuda" if code.lower().startswith("cuda") else "aer"
-    return _FAMILIES[family](code)
+    if not family and code.isdecimal():
+        return _bare(code)
+    return _FAMILIES[family or ("cuda" if code.lower().startswith("cuda") else "aer")](code)
+
+
+def _bare(code: str) -> Explanation:
+    """A number alone: an Xid, unless only another family has it."""
+    number = _number(code, "xid")
+    others = [
+        family
+        for family, known in (
+            ("cuda", catalog.cuda(number) is not None),
+            ("sxid", catalog.sxid(number) is not None),
+            ("recovery", number in catalog.all_recovery()),
+        )
+        if known
+    ]
+    found = _xid(code)
+    remark = ""
+    # The few small numbers of recovery actions are rarely meant without their family's name.
+    if not (found.known or found.names) and others and others[0] != "recovery":
+        found = _FAMILIES[others.pop(0)](code)
+        remark = f"No list here has an Xid {number}."
+    if others:
+        remark = f"{remark} The same number elsewhere: {', '.join(f'{each} {number}' for each in others)}."
+    return replace(found, advice=f"{found.advice} {remark.strip()}".strip())
+
+
+def _quoted(code: str) -> str:
+    return repr(code if len(code) <= _MAX_QUOTED else f"{code[:_MAX_QUOTED]}...")
 
 
 def _number(code: str, family: str) -> int:
     try:
         number = int(code, 0) if code.lower().startswith("0x") else int(code)
     except ValueError:
-        raise UsageError(f"{family} {code!r} is no number", hint=_HINT) from None
+        raise UsageError(f"{family} {_quoted(code)} is no number", hint=_HINT) from None
     if not 0 <= number <= _MAX_CODE:
-        raise UsageError(f"{family} {code} is out of range", hint=_HINT)
+        raise UsageError(f"{family} {_quoted(code)} is out of range", hint=_HINT)
     return number
 
 
@@ -102,10 +141,7 @@ def _sxid(code: str) -> Explanation:
 def _aer(code: str) -> Explanation:
     entry: AerEntry | None = catalog.aer(code) or catalog.aer(code.replace("_", " "))
     if entry is None:
-        raise UsageError(
-            f"no code and no PCI Express error is called {code!r}",
-            hint=f"{_HINT}; PCI Express errors: {', '.join(catalog.all_aer())}",
-        )
+        raise UsageError(f"no code and no PCI Express error is called {_quoted(code)}", hint=_HINT)
     return Explanation(
         family="aer",
         code=entry.id,
@@ -127,10 +163,7 @@ def _cuda(code: str) -> Explanation:
         else next((each for each in catalog.all_cuda().values() if code in (each.id, *each.names)), None)
     )
     if entry is None:
-        raise UsageError(
-            f"no CUDA error {code!r} in the catalogue",
-            hint=f"codes: {', '.join(map(str, catalog.all_cuda()))}",
-        )
+        raise UsageError(f"no CUDA error {_quoted(code)} in the catalogue", hint=_HINT)
     return Explanation(
         family="cuda",
         code=str(entry.code),

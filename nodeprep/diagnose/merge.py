@@ -136,7 +136,9 @@ class _Kept:
         others = [line for each in self._events if each is not best for line in each.lines]
         lines = tuple(_dated(line, clock) for line in (*best.lines, *others))
         count = max(each.count for each in self._events)
-        return replace(best, lines=lines, count=count)
+        ends = [_dated(each.last, clock) for each in self._events if each.last]
+        last = max(ends, key=lambda line: clock.wall(line) or 0.0, default=None)
+        return replace(best, lines=lines, count=count, last=last)
 
 
 def _known(line: Line) -> int:

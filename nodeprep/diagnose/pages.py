@@ -145,9 +145,17 @@ def _event_log() -> Iterator[str]:
     )
     yield (
         "else by its words; one that is neither is shown raw: a critical one as a warning, a warning as "
-        "information. What a later"
+        "information. One over IPMI"
     )
-    yield "entry of the same sensor ends is a step less grave. Entries that the BMC calls OK are no trouble."
+    yield (
+        "is known by its words; what none fit is shown raw as information, but for what the standard knows "
+        "to be no trouble"
+    )
+    yield (
+        "(parts that are present, states that are well, boots, buttons, power states, the log itself). "
+        "What a later entry of the"
+    )
+    yield "same sensor ends is a step less grave. Entries that the BMC calls OK are no trouble."
     yield ""
     yield "| Kind | Meaning | Layer | Severity | First |"
     yield "|---|---|---|---|---|"

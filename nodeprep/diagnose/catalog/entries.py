@@ -150,6 +150,7 @@ class EventLogWords:
     """Words by which an entry of a BMC's event log is known.
 
     Attributes:
+        kind: "" for what is known and asks for nothing.
         pattern: Regular expression, in any case, anywhere in the line.
     """
 

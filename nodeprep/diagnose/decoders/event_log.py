@@ -37,6 +37,7 @@ _ADDRESS = re.compile(
 )
 # Source: ipmitool, decoded event data of Quanta servers.
 _QUANTA = re.compile(r"\bB(?P<bus>[\da-fA-F]{2})/D(?P<device>[01][\da-fA-F])/F0?(?P<function>[0-7])\b")
+_COMES = re.compile(r"[^|]{1,100}\|[^|]{0,200}\| ?Asserted\b")
 _UNLISTED = {"critical": "sel.unlisted_critical", "warning": "sel.unlisted_warning"}
 
 
@@ -56,7 +57,7 @@ def _parse(line: Line) -> Event | None:
         kind = "" if ended else _of_redfish(line.text, redfish["severity"].lower())
         data = _place(line.text)
     else:
-        kind = _by_words(line.text)
+        kind = _of_ipmi(line)
         sensor, event, *_ = line.text.split("|")
         data = {"sensor": sensor.strip(), "event": _plain(event), **_place(line.text)}
         well = _WELL.search(line.text)
@@ -84,8 +85,18 @@ def _plain(event: str) -> str:
     return event.partition("(")[0].strip().lower()
 
 
-def _by_words(text: str) -> str:
-    return next((kind for kind, pattern in _words() if pattern.search(text)), "")
+def _of_ipmi(line: Line) -> str:
+    """The kind by the words; an entry that comes is shown raw where none fit, one that ends is not."""
+    kind = _by_words(line.text)
+    # Tables of other programs have columns as well; the readers of event logs say that it is no kernel's.
+    if kind is None and line.kernel is False and _COMES.match(line.text):
+        return _UNLISTED["warning"]
+    return kind or ""
+
+
+def _by_words(text: str) -> str | None:
+    """The kind, "" for what is known to be no trouble; None when no words fit."""
+    return next((kind for kind, pattern in _words() if pattern.search(text)), None)
 
 
 def _place(text: str) -> dict[str, str]:

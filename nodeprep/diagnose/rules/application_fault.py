@@ -136,7 +136,7 @@ def _suspect(evidence: Evidence, host: str, device: str, events: list[Event]) ->
         return None
     after = [each for event in events for each in _clean_up(evidence, host, event)]
     after += symptoms(evidence, host, events[0], codes(events))
-    apart = evidence.clock.seconds(events[0], events[-1])
+    apart = evidence.clock.span(events)
     over = f" over {duration(apart)}" if apart is not None else ""
     places = {str(event.data["place"]) for event in events if "place" in event.data}
     same = f" Always the same place of the chip: {places.pop()}." if len(places) == 1 else ""

@@ -8,8 +8,8 @@ from nodeprep.diagnose.device import domain, same_slot
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
+from nodeprep.diagnose.rules._lost_gpu import CAUSE_WINDOW_S, TOGETHER_S, summary, why
 from nodeprep.diagnose.rules._symptoms import WINDOW_S, follows, same_boot, symptoms
-from nodeprep.diagnose.rules._words import called, capital, duration, listed, of, plural, times
 from nodeprep.model.diagnosis import Layer
 
 _LOSSES = (
@@ -42,14 +42,11 @@ _POWER = (
     "sel.thermal_trip",
     "smi.hw_thermal",
 )
-# Source: XID catalogue, combination rules: an error on the path within 120 s before is the cause.
-_CAUSE_WINDOW_S = 120.0
 # The driver notices by a read that fails, sometimes before the port's interrupt is served.
 _SLACK_S = 2.0
-# Corrected errors that began up to an hour before are worth telling, not the cause.
+# Corrected errors up to an hour before are worth telling, not the cause; so are those before them without a
+# longer pause.
 _PRECURSOR_WINDOW_S = 3600.0
-# Source: XID catalogue, combination rules: several GPUs in one second; the driver works through them.
-_TOGETHER_S = 5.0
 _THEN = ("reboot_node", "cold_power_cycle_if_reboot_fails", "inspect_hardware", "rma_if_it_follows_the_card")
 
 
@@ -70,7 +67,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 device
                 for device in lost
                 if device == first
-                or abs(evidence.clock.seconds(lost[first][0], lost[device][0]) or 1e9) <= _TOGETHER_S
+                or abs(evidence.clock.seconds(lost[first][0], lost[device][0]) or 1e9) <= TOGETHER_S
             ]
             yield _finding(evidence, host, group, [event for device in group for event in lost.pop(device)])
 
@@ -99,12 +96,7 @@ def _finding(evidence: Evidence, host: str, devices: list[str], losses: list[Eve
         event for event in evidence.open(*_LINK, host=host) if _may_cause(evidence, event, loss, devices)
     ]
     power = [event for event in evidence.open(*_POWER, host=host) if _near(evidence, event, loss)]
-    corrected = [
-        event
-        for event in evidence.open("aer.corrected.", host=host)
-        if _related(evidence, host, event, devices)
-        and evidence.clock.within(event, loss, _PRECURSOR_WINDOW_S, slack_s=_SLACK_S)
-    ]
+    corrected = _run_up(evidence, host, loss, devices)
     after = [
         event
         for device in devices
@@ -126,7 +118,7 @@ def _finding(evidence: Evidence, host: str, devices: list[str], losses: list[Eve
     after += [
         event
         for event in evidence.open("aer.", "dpc.", "pciehp.", host=host)
-        if evidence.clock.within(loss, event, _CAUSE_WINDOW_S) and _related(evidence, host, event, devices)
+        if evidence.clock.within(loss, event, CAUSE_WINDOW_S) and _related(evidence, host, event, devices)
     ]
     after += [
         event
@@ -160,8 +152,8 @@ def _finding(evidence: Evidence, host: str, devices: list[str], losses: list[Eve
         layer=layer,
         severity="critical",
         device=device,
-        summary=_summary(devices, losses, root, shared),
-        why=_why(evidence, devices, losses, root=root, corrected=corrected, shared=shared),
+        summary=summary(devices, losses, root, shared),
+        why=why(evidence, devices, losses, root=root, corrected=corrected, shared=shared),
         events=tuple({id(e): e for e in (*corrected, *causes, *power, *late, *losses, *after)}.values()),
         action="drain",
         then=("check_upstream_device", *then) if len(devices) > 1 else then,
@@ -169,6 +161,22 @@ def _finding(evidence: Evidence, host: str, devices: list[str], losses: list[Eve
         root_device=shared or root.device or device,
         count=_count(evidence, devices, losses),
     )
+
+
+def _run_up(evidence: Evidence, host: str, loss: Event, devices: list[str]) -> list[Event]:
+    """Corrected errors on the path before a loss, back to the first pause that is longer than an hour."""
+    found: list[Event] = []
+    for event in reversed(evidence.open("aer.corrected.", host=host)):
+        if not _related(evidence, host, event, devices):
+            continue
+        begins = evidence.clock.seconds(event, loss)
+        pause = evidence.clock.gap(event, found[-1] if found else loss)
+        before = begins is not None and begins >= -_SLACK_S
+        if (before and pause is not None and pause <= _PRECURSOR_WINDOW_S) or evidence.clock.within(
+            event, loss, _PRECURSOR_WINDOW_S, slack_s=_SLACK_S
+        ):
+            found.append(event)
+    return found[::-1]
 
 
 def _telling(evidence: Evidence, causes: list[Event]) -> Event:
@@ -189,7 +197,7 @@ def _may_cause(evidence: Evidence, event: Event, loss: Event, devices: list[str]
 
 
 def _near(evidence: Evidence, event: Event, loss: Event) -> bool:
-    return evidence.clock.within(event, loss, _CAUSE_WINDOW_S, slack_s=_SLACK_S)
+    return evidence.clock.within(event, loss, CAUSE_WINDOW_S, slack_s=_SLACK_S)
 
 
 def _related(evidence: Evidence, host: str, event: Event, devices: list[str]) -> bool:
@@ -222,80 +230,12 @@ def _count(evidence: Evidence, devices: list[str], losses: list[Event]) -> int:
     last: dict[str, Event] = {}
     for event in losses:
         before = last.get(event.device)
-        apart = evidence.clock.seconds(before, event) if before else None
-        if before is None or (apart or 0.0) > _CAUSE_WINDOW_S:
-            count += event.count
+        apart = evidence.clock.gap(before, event) if before else None
+        if before is None or (apart or 0.0) > CAUSE_WINDOW_S:
+            # Of many that are one event it is not known whether they are of several losses.
+            count += 1 if event.last else event.count
         last[event.device] = event
     return max(count, len(devices))
-
-
-def _summary(devices: list[str], losses: list[Event], root: Event, shared: str) -> str:  # noqa: PLR0911  # one return a story
-    xid = " (Xid 79)" if any(event.kind == "xid.79" for event in losses) else ""
-    if len(devices) > 1:
-        above = f"; all are below {shared}" if shared else ", so what they share is at fault"
-        return (
-            f"{plural(len(devices), 'GPU')} fell off the bus together{xid}{above}: {listed(map(of, devices))}"
-        )
-    device = of(devices[0])
-    if root in losses:
-        if all(event.kind == "nvml.no_handle" for event in losses):
-            return f"{device} gives no handle to NVML: it no longer answers"
-        return f"{device} fell off the bus{xid}"
-    if root.kind.startswith(("sel.", "smi.")):
-        return f"{device} fell off the bus{xid} right after a power or cooling event ({called(root)})"
-    if root.kind in ("gpu.power_state_stuck", "gpu.never_ready"):
-        return f"{device} did not come out of its sleep state and fell off the bus{xid}"
-    if root.kind.startswith("aer.corrected"):
-        return f"link of {device} made corrected errors and then {device} fell off the bus{xid}"
-    return (
-        f"link of {device} died at {root.device or 'a port'}; {'Xid 79' if xid else 'the loss'} "
-        "is the consequence"
-    )
-
-
-def _why(
-    evidence: Evidence,
-    devices: list[str],
-    losses: list[Event],
-    *,
-    root: Event,
-    corrected: list[Event],
-    shared: str,
-) -> str:
-    loss = losses[0]
-    parts = []
-    if len(devices) > 1:
-        parts.append(
-            f"{plural(len(devices), 'GPU')} went within {_TOGETHER_S:g} s of each other. Several "
-            "cards do not break "
-            "at one moment; a PCIe switch, root port, baseboard or power supply above them does."
-        )
-        if shared:
-            parts.append(f"The nearest port above all of them is {shared}.")
-    if root not in losses:
-        apart = evidence.clock.seconds(root, loss)
-        when = (
-            f"{duration(abs(apart))} {'before' if apart >= 0 else 'after'}"
-            if apart is not None
-            else "just before"
-        )
-        parts.append(
-            f"{capital(called(root))} at {root.device or 'the host'} came {when} the loss, within the "
-            f"{_CAUSE_WINDOW_S:g} s in "
-            "which an error on the path is its cause."
-        )
-    elif loss.kind == "gpu.lost_status":
-        parts.append("The log has only the calls that failed for it; the loss itself came before them.")
-    else:
-        parts.append(
-            f"No error of its link, of power or of cooling is on record in the {_CAUSE_WINDOW_S:g} "
-            "s before the loss."
-        )
-    first = corrected[0] if corrected else None
-    if first and first is not root and (apart := evidence.clock.seconds(first, loss)) is not None:
-        total = sum(event.count for event in corrected)
-        parts.append(f"Corrected errors on the path came {times(total)}, the first {duration(apart)} before.")
-    return " ".join(parts)
 
 
 RULE = Rule(id="gpu_lost", rank=10, explain=explain)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.evidence import Evidence
 from nodeprep.diagnose.rule import Finding, Rule
 from nodeprep.diagnose.rules._words import listed, times, total
 
-_OF_THE_DRIVER = ("nvidia", "nv_", "nvsm", "dcgm", "nvc:", "irq/")
-# They hang in whatever they call: of the driver when no stack says otherwise.
-_ANY_PROGRAM = ("python", "pt_main")
+# Programs and kernel threads that do little else than call the driver. Any other waits for storage as well.
+_OF_THE_DRIVER = re.compile(r"nvidia|nv_|nvsm|dcgm|nvc:|irq/\d+-nvid")
+
+_BY_NAME = " That it is the driver is known by the name of the task alone; no stack is beside it."
 
 
 def explain(evidence: Evidence) -> Iterator[Finding]:
@@ -36,7 +38,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 why=(
                     f"Told {times(total([*driver, *hangs]))}. A GPU or its firmware does not answer "
                     "the driver, and no Xid "
-                    "says so yet."
+                    "says so yet." + ("" if hangs or any(map(_names_driver, driver)) else _BY_NAME)
                 ),
                 events=(*driver, *hangs),
                 action="drain",
@@ -49,20 +51,30 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 layer="host",
                 severity="error" if any(e.kind == "host.hard_lockup" for e in others) else "warning",
                 summary=f"{listed(list(hanging)[:4])} hangs in the kernel",
-                why=f"Told {times(total(others))}; storage or file systems mostly. No GPU is named, "
-                "and no code of its driver.",
+                why=f"Told {times(total(others))}{_where(others)}",
                 events=tuple(others),
                 action="observe",
-                then=("read_kernel_log",),
+                then=("read_stack_of_the_task", "read_kernel_log"),
                 count=total(others),
             )
 
 
 def _in_driver(event: Event) -> bool:
-    name = str(event.data["process"])
-    if event.data["code"] == "driver" or name.startswith(_OF_THE_DRIVER):
-        return True
-    return not event.data["stack"] and name.startswith(_ANY_PROGRAM)
+    return _names_driver(event) or bool(_OF_THE_DRIVER.match(str(event.data["process"])))
+
+
+def _names_driver(event: Event) -> bool:
+    return bool(event.data["code"] == "driver")
+
+
+def _where(tasks: Iterable[Event]) -> str:
+    """What is known of the place; a task that waits for 2 min says nothing of it without its stack."""
+    if all(event.data["stack"] for event in tasks):
+        return "; storage or file systems mostly. No GPU is named, and no code of its driver."
+    return (
+        ". Where it waits is not known without its stack: storage and network file systems are the most "
+        "common, the driver of a GPU is possible. Frames of the stack tell."
+    )
 
 
 RULE = Rule(id="hung_task", rank=78, explain=explain)

@@ -133,7 +133,7 @@ def _episodes(evidence: Evidence, events: Sequence[Event]) -> list[list[Event]]:
     for event in events:
         last = found[-1][-1] if found else None
         same_boot = last is not None and last.lines[0].boot == event.lines[0].boot
-        apart = evidence.clock.seconds(last, event) if last else None
+        apart = evidence.clock.gap(last, event) if last else None
         near = same_boot if apart is None else apart <= _EPISODE_GAP_S and (same_boot or apart < 1)
         if found and near:
             found[-1].append(event)

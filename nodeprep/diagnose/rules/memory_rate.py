@@ -26,7 +26,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         if rise < _RISE and max(counts) < _STANDING:
             continue
         hangs = evidence.open("nvml.hang", host=host, device=device)
-        apart = evidence.clock.seconds(events[0], events[-1])
+        apart = evidence.clock.span(events)
         grave = rise >= _GRAVE_RISE or bool(hangs)
         yield Finding(
             layer="hardware",

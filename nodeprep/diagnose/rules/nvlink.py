@@ -164,7 +164,7 @@ def _repeats(evidence: Evidence, events: list[Event]) -> int:
     count = 0
     last: Event | None = None
     for event in events:
-        apart = evidence.clock.seconds(last, event) if last else None
+        apart = evidence.clock.gap(last, event) if last else None
         if last is None or (apart is not None and apart > _REPEAT_GAP_S):
             count += 1
         last = event

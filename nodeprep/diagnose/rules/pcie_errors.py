@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import ceil
 
 from nodeprep.diagnose import catalog
 from nodeprep.diagnose.event import Event
@@ -184,11 +185,13 @@ def _corrected(
         then = ("read_aer_counters", "inspect_hardware", "check_slot_and_bios_settings")
     if reading in ("config", "internal") and severity != "info":
         severity, action, then = "warning", "observe", ("check_acs_and_iommu", "read_aer_counters")
-    span = evidence.clock.seconds(events[0], events[-1]) if len(events) > 1 else None
+    span = evidence.clock.span(events)
     over = f" within {duration(span)}" if span else ""
     kinds = listed(dict.fromkeys(called(event) for event in every))
+    at_least = "At least " if any(event.last for event in events) else ""
     rate = (
-        f" {densest} of them came within {_MANY_WINDOW_S / 60:g} min, and {_MANY} make a degraded link."
+        f" {at_least}{densest} of them came within {_MANY_WINDOW_S / 60:g} min, "
+        f"and {_MANY} make a degraded link."
         if densest >= _MANY
         else ""
     )
@@ -221,14 +224,18 @@ def _reading(events: Sequence[Event]) -> str:
 
 
 def _densest(evidence: Evidence, events: Sequence[Event]) -> int:
-    """The most errors within any five minutes; without times, all of them."""
+    """The most errors that surely came within some five minutes; without times, all of them."""
     best = 0
     for number, first in enumerate(events):
-        count = 0
-        for event in events[number:]:
-            apart = evidence.clock.seconds(first, event)
+        # However unevenly many came over a long time, five minutes of it had their part.
+        windows = ceil(abs(evidence.clock.span([first]) or 0.0) / _MANY_WINDOW_S)
+        count = ceil(first.count / max(1, windows))
+        for event in events[number + 1 :] if windows <= 1 else ():
+            apart = evidence.clock.span([first, event])
             if apart is None or apart <= _MANY_WINDOW_S:
                 count += event.count
+            elif (evidence.clock.seconds(first, event) or 0.0) <= _MANY_WINDOW_S:
+                count += 1
         best = max(best, count)
         if best >= _MANY:
             break

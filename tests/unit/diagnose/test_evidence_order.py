@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from nodeprep.diagnose.device import address, bus, domain, from_requester_id, same_slot
 from nodeprep.diagnose.event import Event
 from nodeprep.diagnose.evidence import Evidence
-from nodeprep.diagnose.folding import MAX_ALIKE, folded
 from nodeprep.diagnose.line import Line
 from nodeprep.diagnose.topology import Topology
 
@@ -101,13 +100,3 @@ def test_the_tree() -> None:
     assert tree.shared(["0000:18:00.0", "0000:19:00.0"]) == "0000:16:00.0"
     assert tree.shared(["0000:18:00.0", "0000:81:00.0"]) == ""
     assert Topology([]).above("") == ()
-
-
-def test_a_flood_becomes_one_event_with_its_count() -> None:
-    flood = [event(number=n) for n in range(1, 1001)]
-    kept = list(folded(flood))
-    assert len(kept) == MAX_ALIKE + 1
-    assert sum(each.count for each in kept) == 1000
-    assert [line.number for line in kept[-1].lines] == [MAX_ALIKE + 1, 1000]
-    assert list(folded(kept)) != []
-    assert sum(each.count for each in folded(kept)) == 1000

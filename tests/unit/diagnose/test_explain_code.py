@@ -24,6 +24,16 @@ from nodeprep.errors import UsageError
         ("cudaErrorLaunchFailure", "cuda", "719"),
         ("cuda CUDA_ERROR_SYSTEM_NOT_READY", "cuda", "802"),
         ("recovery 0x2", "recovery", "2"),
+        ("Xid79", "xid", "79"),
+        ("SXid20034", "sxid", "20034"),
+        ("cuda719", "cuda", "719"),
+        # A number that only another family has.
+        ("719", "cuda", "719"),
+        ("20034", "sxid", "20034"),
+        # Pasted from a log.
+        ("Xid (PCI:...): 79,", "xid", "79"),
+        ("[ 12.5] NVRM: Xid (PCI:0000:18:00 GPU-I:01): 31, pid=1, name=python3, Ch 8", "xid", "31"),
+        ("nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 12028, Non-fatal, Link 32", "sxid", "12028"),
     ],
 )
 def test_ways_to_ask(query: str, family: str, code: str) -> None:
@@ -46,6 +56,20 @@ def test_no_code_at_all(query: str) -> None:
     with pytest.raises(UsageError) as caught:
         explain(query)
     assert caught.value.hint
+
+
+def test_a_number_of_several_families_names_the_others() -> None:
+    assert "No list here has an Xid 719." in explain("719").advice
+    assert explain("46").family == "xid"
+    assert "cuda 46" in explain("46").advice
+    assert "elsewhere" not in explain("xid 46").advice
+
+
+@pytest.mark.parametrize("query", ["cuda 5", "nonsense " * 100, "xid " + "seven" * 100])
+def test_a_refusal_is_short(query: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        explain(query)
+    assert len(f"{caught.value} {caught.value.hint}") < 250
 
 
 def test_an_explanation_for_people() -> None:
