@@ -84,15 +84,17 @@ def plan(
     inventory: _options.Inventory = None,
 ) -> ExitCode:
     """Show what would change, and what cannot and why. Exit 10 unless all is as wanted."""
-    wanted = parse_settings(_some(setting))
+    wanted, home = parse_settings(_some(setting)), Home.from_environment()
     if _is_one(access, hosts, inventory):
         target = access.target()
         with _command.interrupts():
-            planned = workflow.plan(target, wanted)
+            planned = workflow.plan(target, wanted, home=home)
         out.document(planned)
         _show_plan(planned, out)
         return _of_plan(planned)
-    found, errors = _of_many(hosts, inventory, out, lambda bmc, connect: workflow.plan(bmc, wanted, connect))
+    found, errors = _of_many(
+        hosts, inventory, out, lambda bmc, connect: workflow.plan(bmc, wanted, connect, home)
+    )
     if not _only_one(found, errors, out):
         out.document(BiosPlanList(hosts=found, errors=errors))
     for host, planned in found.items():
