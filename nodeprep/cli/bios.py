@@ -13,6 +13,7 @@ import typer
 from rich.markup import escape
 
 from nodeprep.bmc.bios import parse_settings
+from nodeprep.bmc.redfish.connection import Connection
 from nodeprep.cli import _command, _options
 from nodeprep.cli._bmc import Access, of_a_bmc
 from nodeprep.cli._output import Output
@@ -61,7 +62,7 @@ def show(
     if _is_one(access, hosts, inventory):
         target = access.target()
         with _command.interrupts():
-            state = workflow.show(target)
+            state = workflow.show(target, _telling(out))
         out.document(state)
         _show_state(state, out)
         return ExitCode.OK
@@ -88,7 +89,7 @@ def plan(
     if _is_one(access, hosts, inventory):
         target = access.target()
         with _command.interrupts():
-            planned = workflow.plan(target, wanted, home=home)
+            planned = workflow.plan(target, wanted, _telling(out), home)
         out.document(planned)
         _show_plan(planned, out)
         return _of_plan(planned)
@@ -134,7 +135,14 @@ def apply(
         bios_password=os.environ.get(BIOS_PASSWORD, ""),
     )
     with _command.interrupts():
-        done = bios_apply.apply(asked, wanted, Home.from_environment(), confirm=confirm, notify=out.say)
+        done = bios_apply.apply(
+            asked,
+            wanted,
+            Home.from_environment(),
+            confirm=confirm,
+            notify=out.say,
+            connect=_telling(out),
+        )
     return _ended(done, out)
 
 
@@ -173,9 +181,19 @@ def rollback(
     )
     with _command.interrupts():
         done = bios_apply.rollback(
-            asked, Home.from_environment(), restore=restore, confirm=confirm, notify=out.say
+            asked,
+            Home.from_environment(),
+            restore=restore,
+            confirm=confirm,
+            notify=out.say,
+            connect=_telling(out),
         )
     return _ended(done, out)
+
+
+def _telling(out: Output) -> workflow.Connect:
+    """Conversations that tell the user when a BMC lets them wait."""
+    return lambda target: Connection(target, notify=out.say)
 
 
 def _is_one(access: Access, hosts: str | None, inventory: Path | None) -> bool:

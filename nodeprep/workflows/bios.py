@@ -83,7 +83,11 @@ def earlier_of(home: Home | None, target: BmcTarget, found: BiosReading | NoBios
     """The restore point of this controller's last run on a machine, as long as it is not taken back."""
     if home is None or isinstance(found, NoBios):
         return None
-    last = RestoreStore(home, target, serial_of(found.service)).last()
+    try:
+        last = RestoreStore(home, target, serial_of(found.service)).last()
+    except OSError:
+        # A plan needs no folder; a change does, and says what is wrong with it.
+        return None
     return last[1] if last is not None else None
 
 

@@ -26,7 +26,7 @@ from nodeprep.workflows.bios_restore import (
 from nodeprep.workflows.bios_work import Asked, Notify, Work
 from nodeprep.workflows.home import Home
 
-_STAYS_OFF = "the host is off since an earlier run, which did not end: an apply or rollback with a reset switches it on"
+_STAYS_OFF = "the host is off since an earlier run, which did not end: a run with a reset switches it on"
 
 
 def apply(
@@ -51,13 +51,14 @@ def apply(
         Interrupted: Broken off; the next run goes on from there.
     """
     with _reading(asked.target, connect) as (connection, found):
-        before = plan_of(connection, found, wanted, earlier_of(home, asked.target, found))
+        earlier = earlier_of(home, asked.target, found)
+        before = plan_of(connection, found, wanted, earlier)
         steps = [step for step in (_step(before, 1), _step(before, 2)) if step]
         if isinstance(found, NoBios):
             return _nothing_to_do(before)
         if not steps:
             store = RestoreStore(home, asked.target, serial_of(found.service))
-            off = _left_off(store, found)
+            off = _left_off(earlier, found)
             if not off or not asked.reset or not confirm(before):
                 notes = (_STAYS_OFF,) if off else _ended_now(store, found.settings)
                 return _nothing_to_do(before, notes)
@@ -172,10 +173,9 @@ def _nothing_to_do(before: BiosPlan, notes: tuple[str, ...] = ()) -> BiosApplica
     )
 
 
-def _left_off(store: RestoreStore, found: BiosReading) -> bool:
+def _left_off(earlier: RestorePoint | None, found: BiosReading) -> bool:
     """Whether a run of this controller switched the host off, and came no further."""
-    last = store.last()
-    begun = last is not None and not last[1].finished and last[1].reset_at > 0
+    begun = earlier is not None and not earlier.finished and earlier.reset_at > 0
     return begun and power_of(found.service.system) == "Off"
 
 

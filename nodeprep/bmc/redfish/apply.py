@@ -340,19 +340,23 @@ class Applier:
     # Reset
 
     def _scheduled(self, uri: str) -> bool:
-        until = self._clock.now() + _SCHEDULED_S
+        most_s = min(_SCHEDULED_S, self._options.deadline_s)
+        until, told = self._clock.now() + most_s, False
         while True:
             job = read_job(self._connection, uri)
             if job is None or job.waits_for_reset or not job.open:
                 return True
             if self._clock.now() + POLL_S >= until:
                 self.result.error = (
-                    f"job {job} is not scheduled after {_SCHEDULED_S:.0f} s: a reset would not run it"
+                    f"job {job} is not scheduled after {most_s:.0f} s: a reset would not run it"
                 )
                 self.result.hint = (
                     "is the Lifecycle Controller busy? Run the same again later; the host was not reset"
                 )
                 return False
+            if not told:
+                self._notify(f"job {job}: waiting until it is scheduled, at most {most_s:.0f} s")
+                told = True
             self._clock.wait(POLL_S)
 
     def _restart(self, ends_at: float) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nodeprep.bmc.redfish.connection import Connection
 from nodeprep.cli.main import invoke
 from nodeprep.sim.bmc import Dump, SimulatedBmc, serving, tls_in
 from nodeprep.sim.certificates import Tls
@@ -193,6 +195,15 @@ def test_a_certificate_that_nobody_vouches_for_exits_12_and_insecure_is_told(run
 def test_a_wrong_password_exits_12(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NODEPREP_BMC_PASSWORD", "wrong")
     assert run("plan", tree(), *WANTED)[0] == 12
+
+
+def test_a_busy_bmc_is_told_while_it_is_asked_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nodeprep.cli.bios.Connection", partial(Connection, patience_s=2.5))
+    arguments = ("--set", "iommu=disabled")
+    for verb, more in (("show", ()), ("plan", arguments), ("apply", (*arguments, "--yes"))):
+        code, document, err = run(verb, tree(), *more, faults=("busy_always",))
+        assert (code, document["exit_code"]) == (12, 12)
+        assert " ".join(err.split()).count("is busy (HTTP 503): asking again") == 1
 
 
 def test_nobody_at_the_address_exits_12(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
