@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from nodeprep.bmc.bios.wanted import Wanted
@@ -135,7 +136,7 @@ def rollback(
             )
             work.close(document)
             if document.state in ("unchanged", "applied") and not done.left_off:
-                store.forget()
+                store.end(source, datetime.now(UTC).isoformat(timespec="seconds"))
         return document
 
 
@@ -216,6 +217,13 @@ def _restore_point(store: RestoreStore, restore: Path | None) -> tuple[Path, Res
         except FileNotFoundError as error:
             raise DocumentError(f"there is no {restore}") from error
     last = store.last()
+    ended = store.taken_back() if last is None else None
+    if ended is not None:
+        raise UsageError(
+            f"the last change of the BIOS behind {store.address} was taken back already, at {ended.at}: "
+            f"{ended.restore_point}",
+            hint="there is nothing left to take back; --restore FILE names an older restore point",
+        )
     if last is None:
         raise UsageError(
             f"nodeprep has no restore point of the BMC {store.address}",
