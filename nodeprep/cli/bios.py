@@ -51,6 +51,7 @@ Graceful = Annotated[
     ),
 ]
 _TEXT = {"ok": "", "change": "yellow", "unsupported": "magenta", "refused": "red", "ambiguous": "red"}
+_NOT_SET = ("unsupported", "refused", "ambiguous")
 
 
 @app.command()
@@ -265,14 +266,7 @@ def _may_ask(yes: bool, out: Output, verb: str) -> None:
 
 def _ended(done: BiosApplication, out: Output) -> ExitCode:
     out.document(done)
-    words = {
-        "unchanged": "nothing was to do",
-        "staged": "staged: in effect after the next reset of the host",
-        "applied": "in effect, and read back",
-        "partial": "some of it is in effect",
-        "failed": "not applied",
-    }[done.state]
-    out.show(f"[bold]{escape(_name(done))}[/]: {words}")
+    out.show(f"[bold]{escape(_name(done))}[/]: {_headline(done)}")
     if done.outcomes:
         table = _command.table(("attribute", "knob", "before", "wanted", "now", "result", "detail"))
         for one in done.outcomes:
@@ -282,13 +276,28 @@ def _ended(done: BiosApplication, out: Output) -> ExitCode:
     for note in done.notes:
         out.show(f"note: {escape(note)}")
     for knob in done.before.knobs:
-        if knob.status in ("unsupported", "refused", "ambiguous"):
+        if knob.status in _NOT_SET:
             out.show(f"{escape(knob.knob)}: {knob.status}: {escape(knob.reason)}")
     if done.restore_file:
         out.show(f"restore point: {escape(done.restore_file)}")
     if done.error:
         out.error(done.error, done.hint)
     return exit_of(done)
+
+
+def _headline(done: BiosApplication) -> str:
+    """How it ended; what could not be set is not passed over."""
+    words = {
+        "unchanged": "nothing was to do",
+        "staged": "staged: in effect after the next reset of the host",
+        "applied": "in effect, and read back",
+        "partial": "some of it is in effect",
+        "failed": "not applied",
+    }[done.state]
+    unset = [knob.knob for knob in done.before.knobs if knob.status in _NOT_SET]
+    if done.state == "unchanged" and exit_of(done) is not ExitCode.OK:
+        words = "nothing was written, and not all is as wanted"
+    return f"{words}; cannot be set: {escape(', '.join(unset))}" if unset else words
 
 
 def exit_of(done: BiosApplication) -> ExitCode:
