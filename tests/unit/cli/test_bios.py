@@ -185,11 +185,23 @@ def test_errors_that_are_pages_are_not_settings(run: Run) -> None:
 def test_a_certificate_that_nobody_vouches_for_exits_12_and_insecure_is_told(run: Run, tls: Tls) -> None:
     code, document, _ = run("plan", tree(), *WANTED, trust=())
     assert (code, "certificate" in document["error"]) == (12, True)
+    assert "--ca FILE" in document["hint"]
+    assert "--fingerprint SHA256" in document["hint"]
     code, document, _ = run("plan", tree(), *WANTED, trust=("--insecure",))
     assert (code, "insecure" in document["tls"]) == (10, True)
     code, document, _ = run("plan", tree(), *WANTED, trust=("--fingerprint", tls.fingerprint))
     assert (code, "pinned" in document["tls"]) == (10, True)
     assert run("plan", tree(), *WANTED, trust=("--fingerprint", "0" * 64))[0] == 12
+
+
+def test_without_a_password_the_hint_names_the_option(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("NODEPREP_BMC_PASSWORD")
+    code, document, _ = run("plan", tree(), *WANTED)
+    assert (code, document["hint"]) == (2, "NODEPREP_BMC_PASSWORD, or --bmc-password-file FILE")
+    code, document, _ = run("plan", tree(), *WANTED, "--bmc-password-file", str(tmp_path / "none"))
+    assert (code, document["hint"]) == (2, "--bmc-password-file must name a file you can read")
 
 
 def test_a_wrong_password_exits_12(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,6 +265,20 @@ def test_for_people_the_answer_names_attribute_and_values(
         assert "IommuSupport: Enabled -> Disabled" in capsys.readouterr().out
         assert invoke(["bios", "show", "--bmc", served[0].url, "--insecure"]) == 0
         assert "not verified (insecure)" in capsys.readouterr().out
+
+
+def test_a_headline_does_not_say_that_all_is_well_where_a_knob_cannot_be_set(
+    run: Run, capsys: pytest.CaptureFixture[str], tls: Tls
+) -> None:
+    bmc = SimulatedBmc(Dump(tree()), user="admin", password=SECRET, post_s=0.1)
+    with serving([bmc], tls=tls) as served:
+        named = ("--bmc", served[0].url, "--ca", str(tls.ca), "--yes")
+        assert invoke(["bios", "apply", *named, "--set", "xhci_handoff=disabled"]) == 10
+        headline = capsys.readouterr().out.splitlines()[:2]
+        assert "nothing was to do" not in " ".join(headline)
+        assert "not all is as wanted; cannot be set: xhci_handoff" in " ".join(" ".join(headline).split())
+        assert invoke(["bios", "apply", *named, "--set", "iommu=enabled"]) == 0
+        assert "nothing was to do" in capsys.readouterr().out
 
 
 def test_apply_without_a_person_to_ask_needs_yes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
