@@ -16,12 +16,15 @@ _LONGEST_FILE = 1024
 _FOR_OTHERS = stat.S_IROTH | stat.S_IWOTH
 
 
-def read_password(path: Path | None, environment: Mapping[str, str], vaulted: str | None = None) -> str:
+def read_password(
+    path: Path | None, environment: Mapping[str, str], vaulted: str | None = None, *, option: str = ""
+) -> str:
     """The password for one BMC. The environment, set for this one run, comes before the others.
 
     Args:
         path: The file named in the inventory, if any; a newline at its end is not part of the password.
         vaulted: What the inventory itself holds, opened; None for nothing.
+        option: Of the command line, where that and no inventory names the file.
 
     Raises:
         UsageError: There is none, or the file cannot be used. The text never holds what was read.
@@ -32,20 +35,22 @@ def read_password(path: Path | None, environment: Mapping[str, str], vaulted: st
     if vaulted is not None:
         return _usable(vaulted, VAULT_VARIABLE)
     if path is None:
-        raise UsageError(
-            "the BMC's password is not given",
-            hint=f"{ENVIRONMENT}, a file named by {FILE_VARIABLE}, or {VAULT_VARIABLE} in Ansible's vault",
+        places = (
+            f"{ENVIRONMENT}, or {option} FILE"
+            if option
+            else f"{ENVIRONMENT}, a file named by {FILE_VARIABLE}, or {VAULT_VARIABLE} in Ansible's vault"
         )
-    return _usable(_text(_bytes(path), path), str(path))
+        raise UsageError("the BMC's password is not given", hint=places)
+    return _usable(_text(_bytes(path, option or FILE_VARIABLE), path), str(path))
 
 
-def _bytes(path: Path) -> bytes:
+def _bytes(path: Path, named_by: str) -> bytes:
     try:
         # Without O_NONBLOCK the name of a pipe would wait for a writer that never comes.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise UsageError(
-            f"cannot read {path}: {error.strerror}", hint=f"{FILE_VARIABLE} must name a file you can read"
+            f"cannot read {path}: {error.strerror}", hint=f"{named_by} must name a file you can read"
         ) from error
     try:
         # Asked of the open file, so that what is judged is what is read.

@@ -55,6 +55,7 @@ class BmcTarget:
         password: Never shown; goes to the process that speaks IPMI through a pipe.
         tls: For Redfish.
         system: For Redfish: Id of the system that is meant, where a BMC has several; "" where it has one.
+        by_options: Options of the command line name it, and no inventory; for hints.
     """
 
     host: str
@@ -65,6 +66,7 @@ class BmcTarget:
     password: str = field(repr=False)
     tls: TlsTrust = TlsTrust()
     system: str = ""
+    by_options: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
         return f"BMC of {self.host} ({self.protocol}, {self.address} port {self.port})"

@@ -12,6 +12,7 @@ from nodeprep.errors import PolicyError, Problem, UsageError
 
 _HTTPS = 443
 _SERVICE = "/redfish/v1"
+_PASSWORD_OPTION = "--bmc-password-file"  # noqa: S105 - the name of an option
 
 
 def redfish_target(
@@ -24,12 +25,14 @@ def redfish_target(
     fingerprint: str = "",
     insecure: bool = False,
     system: str = "",
+    by_options: bool = False,
 ) -> BmcTarget:
     """The Redfish BMC at a URL; its host name is the URL's.
 
     Args:
         url: https://ADDRESS[:PORT], or the address alone.
         system: Id of the system that is meant, where the BMC has several.
+        by_options: Options of the command line name it, so hints name them.
 
     Raises:
         UsageError: The URL, the user, the password or the trust cannot be meant so.
@@ -46,8 +49,8 @@ def redfish_target(
         all_problems += system_problems(system, "redfish", "--system")
     if all_problems:
         raise PolicyError(f"the BMC {address}", all_problems)
-    password = read_password(password_file, environment)
-    return BmcTarget(address, "redfish", address, port, user, password, trust, system)
+    password = read_password(password_file, environment, option=_PASSWORD_OPTION if by_options else "")
+    return BmcTarget(address, "redfish", address, port, user, password, trust, system, by_options=by_options)
 
 
 def _address(url: str) -> tuple[str, int]:

@@ -85,6 +85,7 @@ class Access:
             fingerprint=self.fingerprint,
             insecure=self.insecure,
             system=self.system,
+            by_options=True,
         )
 
 

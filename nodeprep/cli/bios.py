@@ -13,6 +13,7 @@ import typer
 from rich.markup import escape
 
 from nodeprep.bmc.bios import parse_settings
+from nodeprep.bmc.redfish.connection import Connection
 from nodeprep.cli import _command, _options
 from nodeprep.cli._bmc import Access, of_a_bmc
 from nodeprep.cli._output import Output
@@ -50,6 +51,7 @@ Graceful = Annotated[
     ),
 ]
 _TEXT = {"ok": "", "change": "yellow", "unsupported": "magenta", "refused": "red", "ambiguous": "red"}
+_NOT_SET = ("unsupported", "refused", "ambiguous")
 
 
 @app.command()
@@ -61,7 +63,7 @@ def show(
     if _is_one(access, hosts, inventory):
         target = access.target()
         with _command.interrupts():
-            state = workflow.show(target)
+            state = workflow.show(target, _telling(out))
         out.document(state)
         _show_state(state, out)
         return ExitCode.OK
@@ -84,15 +86,17 @@ def plan(
     inventory: _options.Inventory = None,
 ) -> ExitCode:
     """Show what would change, and what cannot and why. Exit 10 unless all is as wanted."""
-    wanted = parse_settings(_some(setting))
+    wanted, home = parse_settings(_some(setting)), Home.from_environment()
     if _is_one(access, hosts, inventory):
         target = access.target()
         with _command.interrupts():
-            planned = workflow.plan(target, wanted)
+            planned = workflow.plan(target, wanted, _telling(out), home)
         out.document(planned)
         _show_plan(planned, out)
         return _of_plan(planned)
-    found, errors = _of_many(hosts, inventory, out, lambda bmc, connect: workflow.plan(bmc, wanted, connect))
+    found, errors = _of_many(
+        hosts, inventory, out, lambda bmc, connect: workflow.plan(bmc, wanted, connect, home)
+    )
     if not _only_one(found, errors, out):
         out.document(BiosPlanList(hosts=found, errors=errors))
     for host, planned in found.items():
@@ -132,7 +136,14 @@ def apply(
         bios_password=os.environ.get(BIOS_PASSWORD, ""),
     )
     with _command.interrupts():
-        done = bios_apply.apply(asked, wanted, Home.from_environment(), confirm=confirm, notify=out.say)
+        done = bios_apply.apply(
+            asked,
+            wanted,
+            Home.from_environment(),
+            confirm=confirm,
+            notify=out.say,
+            connect=_telling(out),
+        )
     return _ended(done, out)
 
 
@@ -171,9 +182,19 @@ def rollback(
     )
     with _command.interrupts():
         done = bios_apply.rollback(
-            asked, Home.from_environment(), restore=restore, confirm=confirm, notify=out.say
+            asked,
+            Home.from_environment(),
+            restore=restore,
+            confirm=confirm,
+            notify=out.say,
+            connect=_telling(out),
         )
     return _ended(done, out)
+
+
+def _telling(out: Output) -> workflow.Connect:
+    """Conversations that tell the user when a BMC lets them wait."""
+    return lambda target: Connection(target, notify=out.say)
 
 
 def _is_one(access: Access, hosts: str | None, inventory: Path | None) -> bool:
@@ -245,14 +266,7 @@ def _may_ask(yes: bool, out: Output, verb: str) -> None:
 
 def _ended(done: BiosApplication, out: Output) -> ExitCode:
     out.document(done)
-    words = {
-        "unchanged": "nothing was to do",
-        "staged": "staged: in effect after the next reset of the host",
-        "applied": "in effect, and read back",
-        "partial": "some of it is in effect",
-        "failed": "not applied",
-    }[done.state]
-    out.show(f"[bold]{escape(_name(done))}[/]: {words}")
+    out.show(f"[bold]{escape(_name(done))}[/]: {_headline(done)}")
     if done.outcomes:
         table = _command.table(("attribute", "knob", "before", "wanted", "now", "result", "detail"))
         for one in done.outcomes:
@@ -262,13 +276,28 @@ def _ended(done: BiosApplication, out: Output) -> ExitCode:
     for note in done.notes:
         out.show(f"note: {escape(note)}")
     for knob in done.before.knobs:
-        if knob.status in ("unsupported", "refused", "ambiguous"):
+        if knob.status in _NOT_SET:
             out.show(f"{escape(knob.knob)}: {knob.status}: {escape(knob.reason)}")
     if done.restore_file:
         out.show(f"restore point: {escape(done.restore_file)}")
     if done.error:
         out.error(done.error, done.hint)
     return exit_of(done)
+
+
+def _headline(done: BiosApplication) -> str:
+    """How it ended; what could not be set is not passed over."""
+    words = {
+        "unchanged": "nothing was to do",
+        "staged": "staged: in effect after the next reset of the host",
+        "applied": "in effect, and read back",
+        "partial": "some of it is in effect",
+        "failed": "not applied",
+    }[done.state]
+    unset = [knob.knob for knob in done.before.knobs if knob.status in _NOT_SET]
+    if done.state == "unchanged" and exit_of(done) is not ExitCode.OK:
+        words = "nothing was written, and not all is as wanted"
+    return f"{words}; cannot be set: {escape(', '.join(unset))}" if unset else words
 
 
 def exit_of(done: BiosApplication) -> ExitCode:

@@ -14,12 +14,17 @@ from nodeprep.bmc.bios.wanted import Wanted
 from nodeprep.bmc.redfish.blocks import blocks
 from nodeprep.bmc.redfish.connection import Connection
 from nodeprep.bmc.redfish.errors import Missing, RedfishError
+from nodeprep.bmc.redfish.jobs import Job
 from nodeprep.bmc.redfish.reading import BiosReading, machine_of, read_all
 from nodeprep.bmc.redfish.registry import no_registry
 from nodeprep.bmc.redfish.service import Service, read_service
 from nodeprep.bmc.target import BmcTarget
 from nodeprep.errors import Inconclusive
 from nodeprep.model.bios import BiosPlan, BiosState
+from nodeprep.model.bios_restore import RestorePoint
+from nodeprep.workflows.bios_own import is_own, own_staged
+from nodeprep.workflows.bios_restore import RestoreStore, serial_of
+from nodeprep.workflows.home import Home
 
 Connect = Callable[[BmcTarget], Connection]
 _MOST_NAMED = 6
@@ -58,14 +63,32 @@ def show(target: BmcTarget, connect: Connect = Connection) -> BiosState:
         )
 
 
-def plan(target: BmcTarget, wanted: Mapping[str, Wanted], connect: Connect = Connection) -> BiosPlan:
+def plan(
+    target: BmcTarget, wanted: Mapping[str, Wanted], connect: Connect = Connection, home: Home | None = None
+) -> BiosPlan:
     """What would change in a BIOS.
+
+    Args:
+        home: Of this controller, whose own unfinished run is then told from others.
 
     Raises:
         As `show`.
     """
     with readable(), connect(target) as connection:
-        return plan_of(connection, look(connection), wanted)
+        found = look(connection)
+        return plan_of(connection, found, wanted, earlier_of(home, target, found))
+
+
+def earlier_of(home: Home | None, target: BmcTarget, found: BiosReading | NoBios) -> RestorePoint | None:
+    """The restore point of this controller's last run on a machine, as long as it is not taken back."""
+    if home is None or isinstance(found, NoBios):
+        return None
+    try:
+        last = RestoreStore(home, target, serial_of(found.service)).last()
+    except OSError:
+        # A plan needs no folder; a change does, and says what is wrong with it.
+        return None
+    return last[1] if last is not None else None
 
 
 def look(connection: Connection) -> BiosReading | NoBios:
@@ -85,8 +108,16 @@ def look(connection: Connection) -> BiosReading | NoBios:
         return NoBios(service, error.message)
 
 
-def plan_of(connection: Connection, found: BiosReading | NoBios, wanted: Mapping[str, Wanted]) -> BiosPlan:
+def plan_of(
+    connection: Connection,
+    found: BiosReading | NoBios,
+    wanted: Mapping[str, Wanted],
+    earlier: RestorePoint | None = None,
+) -> BiosPlan:
     """The plan over a BIOS that was read.
+
+    Args:
+        earlier: Of the last run of this controller.
 
     Raises:
         BmcUnreachable: No answer to what keeps it from taking changes.
@@ -97,12 +128,17 @@ def plan_of(connection: Connection, found: BiosReading | NoBios, wanted: Mapping
         plan_ = plan_knobs(found.machine, found.view, wanted, logical_cpus=found.logical_cpus)
         if any(knob.status == "change" for knob in plan_.knobs):
             writes = bool(plan_.to_write(1) or plan_.to_write(2))
-            plan_ = replace(plan_, blocked_by=blocks(connection, found.service, writes=writes))
+            settings = found.settings
+
+            def own(job: Job) -> bool:
+                return earlier is not None and is_own(job, earlier, settings)
+
+            plan_ = replace(plan_, blocked_by=blocks(connection, found.service, writes=writes, own=own))
     return replace(
         plan_,
         simulated=is_simulated(found.service),
         tls=connection.trust,
-        notes=(*notes_of(found), *_staged_by_others(found, plan_)),
+        notes=(*notes_of(found), *_staged_besides(found, plan_, earlier)),
     )
 
 
@@ -146,14 +182,28 @@ def readable() -> Iterator[None]:
         raise Inconclusive(error.message, hint=error.hint) from error
 
 
-def _staged_by_others(found: BiosReading | NoBios, plan_: BiosPlan) -> tuple[str, ...]:
+def _staged_besides(
+    found: BiosReading | NoBios, plan_: BiosPlan, earlier: RestorePoint | None
+) -> tuple[str, ...]:
     """Values that come into effect with the same reset, and are not of this plan."""
     if isinstance(found, NoBios):
         return ()
     ours = {setting.name for knob in plan_.knobs for setting in knob.attributes}
-    others = [f"{name}={value}" for name, value in found.settings.pending.items() if name not in ours]
-    if not others:
-        return ()
-    shown = ", ".join(others[:_MOST_NAMED])
-    more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
-    return (f"staged by others, in effect with the next reset: {shown}{more}",)
+    own = own_staged(earlier, found.settings)
+    besides = {name: value for name, value in found.settings.pending.items() if name not in ours}
+    of_own = [f"{name}={value}" for name, value in besides.items() if name in own]
+    of_others = [f"{name}={value}" for name, value in besides.items() if name not in own]
+    notes = []
+    if of_own:
+        notes.append(
+            f"staged by an earlier run of nodeprep, in effect with the next reset: {_few(of_own)} "
+            "(`nodeprep bios rollback --bmc URL` takes it back)"
+        )
+    if of_others:
+        notes.append(f"staged by others, in effect with the next reset: {_few(of_others)}")
+    return tuple(notes)
+
+
+def _few(texts: list[str]) -> str:
+    more = f" and {len(texts) - _MOST_NAMED} more" if len(texts) > _MOST_NAMED else ""
+    return f"{', '.join(texts[:_MOST_NAMED])}{more}"

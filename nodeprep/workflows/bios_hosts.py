@@ -129,14 +129,14 @@ class BiosHosts:
 
         def begin(host: str, stop: threading.Event) -> None:
             clock = self._session.make_clock(stop)
-            work(
-                self._hosts[host],
-                Bmc(
-                    clock,
-                    lambda target: Connection(target, clock=clock, cancelled=stop),
-                    lambda words: self._session.notify(FleetEvent(host, "progress", f"BIOS: {words}")),
-                ),
-            )
+
+            def notify(words: str) -> None:
+                self._session.notify(FleetEvent(host, "progress", f"BIOS: {words}"))
+
+            def connect(target: BmcTarget) -> Connection:
+                return Connection(target, clock=clock, cancelled=stop, notify=notify)
+
+            work(self._hosts[host], Bmc(clock, connect, notify))
 
         for host, ended in for_all({host: host for host in hosts if host in self}, begin).items():
             one = self._hosts[host]

@@ -34,6 +34,19 @@ class _Pointer:
     schema: Literal["nodeprep.bios_restore_pointer/1"] = "nodeprep.bios_restore_pointer/1"
 
 
+@dataclass(frozen=True, slots=True)
+class TakenBack:
+    """The last restore point that was taken back.
+
+    Attributes:
+        at: When, in ISO 8601.
+    """
+
+    restore_point: str
+    at: str
+    schema: Literal["nodeprep.bios_taken_back/1"] = "nodeprep.bios_taken_back/1"
+
+
 class RestoreStore:
     """The restore points of one BMC.
 
@@ -50,6 +63,8 @@ class RestoreStore:
         name = hashlib.sha256(which.encode()).hexdigest()[:24]
         self._pointer = self._folder / f"{name}.json"
         self._lock = self._folder / f"{name}.lock"
+        # Not *.json: that says of a machine that there is something to take back.
+        self._taken_back = self._folder / f"{name}.taken_back"
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -112,8 +127,24 @@ class RestoreStore:
             write_durably(self._pointer, encode_pretty(_Pointer(str(earlier))), mode=_PRIVATE)
         write_durably(path, encode_pretty(point), mode=_PRIVATE)
 
+    def end(self, source: Path, at: str) -> None:
+        """The settings are as before, since a roll-back: there is nothing to restore any more.
+
+        Raises:
+            DiskError: It cannot be written.
+        """
+        write_durably(self._taken_back, encode_pretty(TakenBack(str(source), at)), mode=_PRIVATE)
+        self.forget()
+
+    def taken_back(self) -> TakenBack | None:
+        """What was taken back last; None when nothing was, or the word of it cannot be read."""
+        try:
+            return decode(self._taken_back.read_bytes(), TakenBack, source=str(self._taken_back))
+        except (OSError, DocumentError):
+            return None
+
     def forget(self) -> None:
-        """The settings are as before: there is nothing to restore any more."""
+        """There is nothing to restore any more."""
         self._pointer.unlink(missing_ok=True)
 
     def check(self, point: RestorePoint, machine: BiosMachine, source: Path) -> None:

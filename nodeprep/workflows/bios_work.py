@@ -19,6 +19,7 @@ from nodeprep.bmc.bios.wanted import Wanted
 from nodeprep.bmc.failures import BmcUnreachable
 from nodeprep.bmc.redfish.apply import DEADLINE_S, Applier, Options, Result
 from nodeprep.bmc.redfish.bios import BiosSettings
+from nodeprep.bmc.redfish.calm import POST_S
 from nodeprep.bmc.redfish.connection import Connection
 from nodeprep.bmc.redfish.errors import RedfishError
 from nodeprep.bmc.redfish.jobs import open_jobs
@@ -35,6 +36,7 @@ from nodeprep.model.codec import encode_pretty
 from nodeprep.model.run import Run
 from nodeprep.workflows.bios import NoBios, is_simulated, look, plan_of, readable
 from nodeprep.workflows.bios_outcomes import Seen, first_trouble
+from nodeprep.workflows.bios_own import is_own
 from nodeprep.workflows.bios_restore import (
     FILE,
     RestoreStore,
@@ -54,8 +56,6 @@ _WAY_BACK = (
     "values are staged in the BMC, or in effect: `nodeprep rollback` (for one BMC `nodeprep bios rollback "
     "--bmc URL`) takes them back"
 )
-# A reset of an earlier run is waited for that long and no longer.
-_POST_S = 600.0
 
 Notify = Callable[[str], None]
 
@@ -104,21 +104,23 @@ class Work:
         self._last: BiosSettings | None = found.settings
         self._notes: list[str] = []
         self._point: RestorePoint | None = None
+        self._source: Path | None = None
         self._earlier: Path | None = None
         self._result: Result | None = None
         self._untouched = False
         self._ledger: Ledger | None = None
 
     @contextmanager
-    def opened(self, point: RestorePoint | None = None) -> Iterator[None]:
+    def opened(self, point: RestorePoint | None = None, source: Path | None = None) -> Iterator[None]:
         """The run folder, and the BMC for this run alone.
 
         Args:
             point: The restore point that is being taken back; the run then makes none of its own.
+            source: Its file, where a later run goes on from it.
         """
         with self._store.locked(), self._way_back_told(), explained(self.folder):
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._point = point
+            self._point, self._source = point, source
             self._ledger = Ledger.create(
                 self.folder,
                 Run(
@@ -166,6 +168,14 @@ class Work:
             )
         return self._run(steps, unfinished.reset_at if unfinished is not None else 0.0)
 
+    def switch_on(self) -> Result:
+        """Ends the reset of an earlier run that left the host off, where nothing is to be written."""
+        last = self._store.last()
+        if last is None or last[1].finished:
+            return Result()
+        self._keep(last[1])
+        return self._run((), last[1].reset_at)
+
     def steps_back(self, point: RestorePoint) -> list[dict[str, BiosValue]]:
         """The values to write, in the order in which they can be written."""
         found, settings, view = self._found, self._found.settings, self._found.view
@@ -196,16 +206,21 @@ class Work:
 
     def undo(self, point: RestorePoint, steps: Sequence[Mapping[str, BiosValue]]) -> Result:
         """Takes back nodeprep's own job, if it still waits, and writes the steps."""
+        reset_at = point.reset_at if not point.finished else 0.0
         if not steps:
-            return Result()
-        own = {uri.rstrip("/").rsplit("/", 1)[-1] for uri in point.jobs}
+            return self._run((), reset_at)
         for job in open_jobs(self._connection, self._found.service) or ():
-            if job.is_bios and job.id in own and not job.runs:
+            if is_own(job, point, self._found.settings) and not job.runs:
                 self.notify(f"deleting nodeprep's own job {job}")
                 self._connection.delete(job.uri)
                 self._notes.append(f"nodeprep's own job {job.id}, which had not run, was deleted")
                 self._found = read_again(self._connection, self._found)
-        return self._run(steps, point.reset_at if not point.finished else 0.0)
+        return self._run(steps, reset_at)
+
+    @property
+    def settings(self) -> BiosSettings:
+        """As last read."""
+        return self._last or self._found.settings
 
     def plan_again(self, wanted: Mapping[str, Wanted]) -> BiosPlan | None:
         """The plan over the BIOS as it is at the end; None when it cannot be read."""
@@ -215,7 +230,7 @@ class Work:
                 if isinstance(found, NoBios):
                     return None
                 self._last = found.settings
-                return plan_of(self._connection, found, wanted)
+                return plan_of(self._connection, found, wanted, self._point)
         except (Inconclusive, BmcUnreachable) as error:
             self._notes.append(f"the BIOS could not be read at the end: {error.message}")
             self._last = None
@@ -304,12 +319,14 @@ class Work:
                 reset=self._asked.reset,
                 deadline_s=self._asked.deadline_s,
                 graceful_s=self._asked.graceful_s,
-                young_reset_s=age if 0 <= age < _POST_S else None,
+                young_reset_s=age if 0 <= age < POST_S else None,
+                begun_reset=reset_at > 0,
                 bios_password=self._asked.bios_password,
             ),
             clock=self._clock,
             notify=self.notify,
             on_reset=self._note_reset,
+            on_job=self._note_job,
         )
         self._result = applier.result
         return applier.run()
@@ -326,8 +343,18 @@ class Work:
             raise DiskError(error.message, hint=f"{error.hint}; {_WAY_BACK}") from error
 
     def _note_reset(self) -> None:
-        if self._point is not None and self._verb == "bios_apply":
+        if self._point is None:
+            return
+        if self._verb == "bios_apply":
             self._keep(replace(self._point, reset_at=time.time()))
+        elif self._source is not None:
+            self._point = replace(self._point, finished=False, reset_at=time.time())
+            self._store.write(self._source, self._point)
+
+    def _note_job(self, uri: str) -> None:
+        if self._point is not None and self._verb == "bios_apply":
+            jobs = tuple(dict.fromkeys((*self._point.jobs, uri)))
+            self._keep(replace(self._point, jobs=jobs))
 
     def _keep(self, point: RestorePoint) -> None:
         self._point = point

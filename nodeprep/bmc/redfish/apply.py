@@ -7,17 +7,19 @@ still to be done.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from nodeprep.bmc.failures import BmcUnreachable
 from nodeprep.bmc.redfish.bios import BiosSettings, Scalar
 from nodeprep.bmc.redfish.blocks import blocks_change, in_the_way
+from nodeprep.bmc.redfish.calm import unrest
 from nodeprep.bmc.redfish.connection import Connection
 from nodeprep.bmc.redfish.errors import PreconditionFailed, RedfishError
 from nodeprep.bmc.redfish.jobs import Job, create_job, has_queue, open_jobs, read_job
 from nodeprep.bmc.redfish.patience import Clock
-from nodeprep.bmc.redfish.post import POLL_S, Watch, leave_post, wanted_met
+from nodeprep.bmc.redfish.post import POLL_S, Watch, power_now, wanted_met
 from nodeprep.bmc.redfish.reading import BiosReading, read_again
 from nodeprep.bmc.redfish.reset import GRACEFUL_S, Restart
 from nodeprep.bmc.redfish.stage import Committed, Staged, stage
@@ -38,6 +40,8 @@ class Options:
         graceful_s: For the operating system to shut down.
         young_reset_s: An earlier run restarted the host and did not come back; seconds since. None for no
             such run. POST is then given the time it may still need, and not cut short.
+        begun_reset: An earlier run began a reset and did not end: a host that is off is switched on, whatever
+            is to be written.
         bios_password: Setup password of the BIOS.
     """
 
@@ -45,6 +49,7 @@ class Options:
     deadline_s: float = DEADLINE_S
     graceful_s: float = GRACEFUL_S
     young_reset_s: float | None = None
+    begun_reset: bool = False
     bios_password: str = field(default="", repr=False)
 
 
@@ -60,6 +65,7 @@ class Result:
         resets: Types that were sent.
         sent: Settings were sent to the BMC, whatever came of it.
         declined: The last that was to be written was not: nothing was sent, or all of it refused with 4xx.
+        left_off: An earlier run switched the host off, and no reset was asked for that switches it on.
         error: Why it ended early.
     """
 
@@ -72,6 +78,7 @@ class Result:
     notes: list[str] = field(default_factory=list)
     sent: bool = False
     declined: bool = False
+    left_off: bool = False
     error: str = ""
     hint: str = ""
     unreachable: bool = False
@@ -85,6 +92,7 @@ class Applier:
         steps: Settings by step; a step is written when the one before took effect.
         notify: Told each stage, in words for people.
         on_reset: Called before the host is restarted.
+        on_job: Told the URI of a job that this run made, as soon as it is known.
     """
 
     def __init__(
@@ -97,6 +105,7 @@ class Applier:
         clock: Clock,
         notify: Callable[[str], None],
         on_reset: Callable[[], None] = lambda: None,
+        on_job: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._connection = connection
         self._reading = reading
@@ -105,6 +114,7 @@ class Applier:
         self._clock = clock
         self._notify = notify
         self._on_reset = on_reset
+        self._on_job = on_job
         self._young_reset_s = options.young_reset_s
         self.result = Result()
 
@@ -115,17 +125,26 @@ class Applier:
             Interrupted: Broken off.
         """
         result = self.result
-        try:
+        with self._told():
             for number, step in enumerate(self._steps):
                 if number:
                     self._reading = read_again(self._connection, self._reading)
                 if not self._step(step):
                     break
-        except RedfishError as error:
-            result.error, result.hint = error.message, error.hint
-        except BmcUnreachable as error:
-            result.error, result.hint, result.unreachable = error.message, error.hint, True
+        with self._told():
+            self._left_off()
         return result
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        result = self.result
+        try:
+            yield
+        except RedfishError as error:
+            result.error, result.hint = result.error or error.message, result.hint or error.hint
+        except BmcUnreachable as error:
+            result.error, result.hint = result.error or error.message, result.hint or error.hint
+            result.unreachable = True
 
     def _step(self, step: Mapping[str, Scalar]) -> bool:  # noqa: PLR0911 - a stage each
         """Whether the next step may follow."""
@@ -168,36 +187,55 @@ class Applier:
             self.result.error, self.result.hint = waited.why, waited.hint
         return waited.met
 
-    # An earlier run, or somebody else, may just have restarted the host.
-
     def _calm(self) -> bool:
-        service = self._reading.service
-        ends_at = self._clock.now() + self._options.deadline_s
-        if not leave_post(self._connection, service, ends_at, self._clock):
-            self.result.error = "the host does not come out of POST: nothing was written"
-            self.result.hint = "look at its console"
+        young, self._young_reset_s = self._young_reset_s, None
+        self.result.error, self.result.hint = unrest(
+            self._connection,
+            self._reading,
+            {name: value for step in self._steps for name, value in step.items()},
+            open_job=self._bios_job,
+            young_reset_s=young,
+            deadline_s=self._options.deadline_s,
+            clock=self._clock,
+            notify=self._notify,
+        )
+        if self.result.error:
             self.result.declined = True
             return False
-        running = self._bios_job()
-        young, self._young_reset_s = self._young_reset_s, None
-        if (running is not None and running.runs) or young is not None:
-            self._notify("an earlier reset is still under way: waiting for it")
-            wanted = {name: value for step in self._steps for name, value in step.items()}
-            pending = self._reading.settings.pending
-            Watch(
-                self._connection,
-                service,
-                {name: value for name, value in pending.items() if wanted.get(name) == value},
-                job=running.uri if running is not None else "",
-                seen_staged=True,
-                ends_at=ends_at
-                if running is not None
-                else self._clock.now() + max(0.0, 600.0 - (young or 0.0)),
-                clock=self._clock,
-                notify=self._notify,
-            ).wait()
         self._reading = read_again(self._connection, self._reading)
         return True
+
+    def _left_off(self) -> None:
+        """An earlier run switched the host off and never on again: nobody else will."""
+        options, result = self._options, self.result
+        if not options.begun_reset or result.resets or result.unreachable:
+            return
+        if power_now(self._connection, self._reading.service.system.uri) != "Off":
+            return
+        if not options.reset:
+            result.left_off = True
+            result.notes.append(
+                "the host is off since an earlier run, which did not end: it stays off without a reset; "
+                "the same without --no-reset switches it on"
+            )
+            return
+        self._notify("the host is off since an earlier run, which did not end: switching it on")
+        ends_at = self._clock.now() + options.deadline_s
+        self._restart(ends_at)
+        if result.error:
+            return
+        waited = Watch(
+            self._connection,
+            self._reading.service,
+            {name: value for step in self._steps for name, value in step.items()},
+            job="",
+            seen_staged=False,
+            ends_at=ends_at,
+            clock=self._clock,
+            notify=self._notify,
+        ).wait()
+        if not waited.met:
+            result.error, result.hint = waited.why, waited.hint
 
     # Staging
 
@@ -291,6 +329,7 @@ class Applier:
     def _note_job(self, uri: str) -> None:
         if uri not in self.result.jobs:
             self.result.jobs.append(uri)
+            self._on_job(uri)
 
     def _seen_staged(self, accepted: Mapping[str, Scalar]) -> bool:
         """Whether the BMC shows all of them as staged; some have nothing to show them in."""
@@ -301,19 +340,23 @@ class Applier:
     # Reset
 
     def _scheduled(self, uri: str) -> bool:
-        until = self._clock.now() + _SCHEDULED_S
+        most_s = min(_SCHEDULED_S, self._options.deadline_s)
+        until, told = self._clock.now() + most_s, False
         while True:
             job = read_job(self._connection, uri)
             if job is None or job.waits_for_reset or not job.open:
                 return True
             if self._clock.now() + POLL_S >= until:
                 self.result.error = (
-                    f"job {job} is not scheduled after {_SCHEDULED_S:.0f} s: a reset would not run it"
+                    f"job {job} is not scheduled after {most_s:.0f} s: a reset would not run it"
                 )
                 self.result.hint = (
                     "is the Lifecycle Controller busy? Run the same again later; the host was not reset"
                 )
                 return False
+            if not told:
+                self._notify(f"job {job}: waiting until it is scheduled, at most {most_s:.0f} s")
+                told = True
             self._clock.wait(POLL_S)
 
     def _restart(self, ends_at: float) -> None:

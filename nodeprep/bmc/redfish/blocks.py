@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from nodeprep.bmc.redfish.connection import Connection
@@ -19,15 +19,18 @@ _LOCK_NAMES = (
 )
 
 
-def blocks(connection: Connection, service: Service, *, writes: bool) -> tuple[str, ...]:
+def blocks(
+    connection: Connection, service: Service, *, writes: bool, own: Callable[[Job], bool] = lambda _: False
+) -> tuple[str, ...]:
     """Reasons in sentences; none when nothing is known to be in the way.
 
     Args:
         writes: Something is still to be staged. What is staged already only needs a reset.
+        own: Whether a job is of an earlier run of nodeprep.
     """
     found = [*_lockdown(connection, service)]
     jobs = open_jobs(connection, service) or ()
-    found += [in_the_way(job) for job in jobs if blocks_change(job, writes=writes)]
+    found += [in_the_way(job, own=own(job)) for job in jobs if blocks_change(job, writes=writes)]
     return tuple(found)
 
 
@@ -39,8 +42,14 @@ def blocks_change(job: Job, *, writes: bool) -> bool:
     return writes if job.is_bios else job.changes_host
 
 
-def in_the_way(job: Job) -> str:
+def in_the_way(job: Job, *, own: bool = False) -> str:
     """The reason, with what to do."""
+    if own:
+        return (
+            f"job {job} of an earlier run of nodeprep holds what is staged, one at a time: "
+            "`nodeprep bios rollback --bmc URL --no-reset` deletes it, or the same as before, applied again, "
+            "brings it into effect"
+        )
     if job.is_bios:
         return (
             f"job {job} holds what is staged, one at a time: let the host reset so that it runs, "

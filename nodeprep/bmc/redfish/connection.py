@@ -45,6 +45,7 @@ class Connection:
         login: "session" falls back to Basic where the BMC gives none; "basic" never opens one.
         patience_s: For each request, with all its tries.
         cancelled: Set by another thread to break off; the conversation then raises Interrupted.
+        notify: Told once that the BMC is busy and is being asked again.
         transport: Makes what carries the requests; for tests.
 
     Attributes:
@@ -60,6 +61,7 @@ class Connection:
         patience_s: float = PATIENCE_S,
         clock: Clock | None = None,
         cancelled: threading.Event | None = None,
+        notify: Callable[[str], None] = lambda _: None,
         transport: Callable[[], httpx.BaseTransport] | None = None,
     ) -> None:
         if target.protocol != "redfish":
@@ -68,6 +70,7 @@ class Connection:
         self.login: Login = login
         self.root = Resource(ROOT, {})
         self._patience_s = patience_s
+        self._notify: Callable[[str], None] | None = notify
         self._clock = clock or Clock(cancelled)
         self._session: Session | None = None
         self._ends_at = math.inf
@@ -272,6 +275,7 @@ class Connection:
         while True:
             answer = self._exchange.carry(order, patience)
             if answer.asks_for_patience():
+                self._tell_busy(answer, patience)
                 if patience.pause(retry_after_s(answer.headers)):
                     continue
                 raise NotReady(
@@ -285,6 +289,16 @@ class Connection:
                 if stumbles < _STUMBLE_TRIES and patience.pause():
                     continue
             return answer
+
+    def _tell_busy(self, answer: Answer, patience: Patience) -> None:
+        """Minutes may go by, and silence looks like a hang."""
+        notify, self._notify = self._notify, None
+        if notify is not None:
+            left_s = patience.left()
+            notify(
+                f"the {self.target} is busy (HTTP {answer.status}): asking again, "
+                f"at most {left_s:.0f} s for each request"
+            )
 
     def _with_login(self, order: Order) -> Order:
         if self._session is not None:

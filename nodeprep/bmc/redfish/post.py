@@ -46,6 +46,8 @@ class Waited:
         settings: As last read; None when they could not be read.
         met: All values are in effect, and the job, if any, ended well.
         why: Why not; "" when met.
+        off: The host is off, and so long that nothing will switch it on.
+        decided: By what was seen, and not because the time was over.
     """
 
     settings: BiosSettings | None
@@ -53,6 +55,8 @@ class Waited:
     met: bool
     why: str = ""
     hint: str = ""
+    off: bool = False
+    decided: bool = True
 
 
 def in_post(system: Resource) -> bool | None:
@@ -76,6 +80,21 @@ def power_of(system: Resource) -> str:
     return value if isinstance(value, str) else ""
 
 
+def power_now(connection: Connection, system: str, *, patience_s: float = _LOOK_S) -> str:
+    """PowerState of the system at a URI as it is now; "" when the BMC does not answer or tell it.
+
+    Raises:
+        BmcLoginRefused, NotTrusted: No use to ask again.
+        Interrupted: Broken off.
+    """
+    try:
+        return power_of(connection.get(system, patience_s=patience_s))
+    except (BmcLoginRefused, NotTrusted):
+        raise
+    except (BmcUnreachable, Missing):
+        return ""
+
+
 def wanted_met(settings: BiosSettings, wanted: Mapping[str, Scalar]) -> bool:
     """All values are in effect, and nothing is staged that would take them back."""
     return not settings.differences(wanted) and all(name not in settings.pending for name in wanted)
@@ -85,7 +104,9 @@ def leave_post(connection: Connection, service: Service, ends_at: float, clock: 
     """Waits while the host is in POST, which must not be cut short; False when it does not end in time."""
     while True:
         try:
-            if in_post(connection.get(service.system.uri)) is not True:
+            system = connection.get(service.system.uri)
+            # Some BMCs keep the progress of a boot that ended with the host switched off.
+            if in_post(system) is not True or power_of(system) == "Off":
                 return True
         except (BmcLoginRefused, NotTrusted):
             raise
@@ -103,6 +124,7 @@ class Watch:
         job: URI; "" for none.
         seen_staged: The BMC showed these values as staged, so it will be seen when they no longer are.
         ends_at: By the clock.
+        off_s: A host that is off for so long is not waited for; None where it is being switched on.
     """
 
     def __init__(
@@ -114,6 +136,7 @@ class Watch:
         job: str,
         seen_staged: bool,
         ends_at: float,
+        off_s: float | None = None,
         clock: Clock,
         notify: Callable[[str], None],
     ) -> None:
@@ -123,6 +146,8 @@ class Watch:
         self._job_uri = job
         self._seen_staged = seen_staged
         self._ends_at = ends_at
+        self._off_s = off_s
+        self._off_since: float | None = None
         self._clock = clock
         self._notify = notify
         self._job: Job | None = None
@@ -153,7 +178,7 @@ class Watch:
             if ended is not None:
                 return ended
             if self._clock.now() + POLL_S >= self._ends_at:
-                return Waited(self._settings, self._job, False, self._too_late(), _LATE_HINT)
+                return Waited(self._settings, self._job, False, self._too_late(), _LATE_HINT, decided=False)
             self._clock.wait(POLL_S)
 
     def _look(self) -> Waited | None:
@@ -167,6 +192,8 @@ class Watch:
         job_open = self._job is not None and self._job.open
         if self._job is not None and self._job.failed:
             return Waited(settings, self._job, False, f"job {self._job} did not end well")
+        if self._stays_off(power_of(system)):
+            return Waited(settings, self._job, False, "the host is off", off=True)
         posting = in_post(system)
         met = wanted_met(settings, self._wanted)
         calm = not job_open and power_of(system) in ("On", "") and posting is not True
@@ -181,6 +208,14 @@ class Watch:
             return Waited(settings, self._job, True) if sure else None
         self._met_before = False
         return self._given_up(settings, posting)
+
+    def _stays_off(self, power: str) -> bool:
+        if power != "Off":
+            self._off_since = None
+            return False
+        if self._off_since is None:
+            self._off_since = self._clock.now()
+        return self._off_s is not None and self._clock.now() - self._off_since >= self._off_s
 
     def _steady(self, settings: BiosSettings) -> bool:
         """Whether values are in effect, and not only shown early, where the BMC says nothing of POST.

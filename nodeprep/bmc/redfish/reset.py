@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nodeprep.bmc.failures import BmcLoginRefused, BmcUnreachable
 from nodeprep.bmc.redfish.connection import Connection
-from nodeprep.bmc.redfish.errors import AnswerLost, Missing, NotReady, NotTrusted, RedfishError, Refused
+from nodeprep.bmc.redfish.errors import AnswerLost, NotReady, RedfishError, Refused
 from nodeprep.bmc.redfish.patience import Clock
-from nodeprep.bmc.redfish.post import power_of
+from nodeprep.bmc.redfish.post import power_now
 from nodeprep.bmc.redfish.resource import Resource, own_path
 from nodeprep.bmc.redfish.service import Service
 
@@ -27,7 +26,6 @@ _ON_S = 60.0
 _PAUSE_S = 10.0
 _TRIES = 3
 _LOST_S = 10.0
-_LOOK_S = 30.0
 # For an action: what is refused in POST or by a busy BMC comes again, and not for long.
 _ACT_S = 60.0
 # What nearly every BMC has, for one that lists none.
@@ -206,12 +204,7 @@ class Restart:
             self._clock.wait(_POLL_S)
 
     def _power(self) -> str:
-        try:
-            return power_of(self._connection.get(self._uri, patience_s=_LOOK_S))
-        except (BmcLoginRefused, NotTrusted):
-            raise
-        except (BmcUnreachable, Missing):
-            return ""
+        return power_now(self._connection, self._uri)
 
     def _failure(self, message: str) -> ResetFailed:
         return ResetFailed(

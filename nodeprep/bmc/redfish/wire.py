@@ -177,7 +177,7 @@ class _Stream(httpcore.NetworkStream):
             self.close()
             raise NotTrusted(
                 f"the {self._target} shows a certificate that cannot be believed: {error.verify_message}",
-                hint="name its authority (ca), or pin its certificate (fingerprint)",
+                hint=_trust_hint(self._target),
             ) from error
         except TimeoutError as error:
             self.close()
@@ -221,6 +221,12 @@ class _Watch:
         if left <= 0:
             raise TimeoutError
         return min(_LOOK_S, left)
+
+
+def _trust_hint(target: BmcTarget) -> str:
+    if target.by_options:
+        return "name its authority (--ca FILE), or pin its certificate (--fingerprint SHA256)"
+    return "name its authority (ca), or pin its certificate (fingerprint)"
 
 
 def _connect(unconnected: socket.socket, address: Any, watch: _Watch) -> socket.socket:

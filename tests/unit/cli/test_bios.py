@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nodeprep.bmc.redfish.connection import Connection
 from nodeprep.cli.main import invoke
 from nodeprep.sim.bmc import Dump, SimulatedBmc, serving, tls_in
 from nodeprep.sim.certificates import Tls
@@ -183,6 +185,8 @@ def test_errors_that_are_pages_are_not_settings(run: Run) -> None:
 def test_a_certificate_that_nobody_vouches_for_exits_12_and_insecure_is_told(run: Run, tls: Tls) -> None:
     code, document, _ = run("plan", tree(), *WANTED, trust=())
     assert (code, "certificate" in document["error"]) == (12, True)
+    assert "--ca FILE" in document["hint"]
+    assert "--fingerprint SHA256" in document["hint"]
     code, document, _ = run("plan", tree(), *WANTED, trust=("--insecure",))
     assert (code, "insecure" in document["tls"]) == (10, True)
     code, document, _ = run("plan", tree(), *WANTED, trust=("--fingerprint", tls.fingerprint))
@@ -190,9 +194,28 @@ def test_a_certificate_that_nobody_vouches_for_exits_12_and_insecure_is_told(run
     assert run("plan", tree(), *WANTED, trust=("--fingerprint", "0" * 64))[0] == 12
 
 
+def test_without_a_password_the_hint_names_the_option(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("NODEPREP_BMC_PASSWORD")
+    code, document, _ = run("plan", tree(), *WANTED)
+    assert (code, document["hint"]) == (2, "NODEPREP_BMC_PASSWORD, or --bmc-password-file FILE")
+    code, document, _ = run("plan", tree(), *WANTED, "--bmc-password-file", str(tmp_path / "none"))
+    assert (code, document["hint"]) == (2, "--bmc-password-file must name a file you can read")
+
+
 def test_a_wrong_password_exits_12(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NODEPREP_BMC_PASSWORD", "wrong")
     assert run("plan", tree(), *WANTED)[0] == 12
+
+
+def test_a_busy_bmc_is_told_while_it_is_asked_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nodeprep.cli.bios.Connection", partial(Connection, patience_s=2.5))
+    arguments = ("--set", "iommu=disabled")
+    for verb, more in (("show", ()), ("plan", arguments), ("apply", (*arguments, "--yes"))):
+        code, document, err = run(verb, tree(), *more, faults=("busy_always",))
+        assert (code, document["exit_code"]) == (12, 12)
+        assert " ".join(err.split()).count("is busy (HTTP 503): asking again") == 1
 
 
 def test_nobody_at_the_address_exits_12(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
@@ -242,6 +265,20 @@ def test_for_people_the_answer_names_attribute_and_values(
         assert "IommuSupport: Enabled -> Disabled" in capsys.readouterr().out
         assert invoke(["bios", "show", "--bmc", served[0].url, "--insecure"]) == 0
         assert "not verified (insecure)" in capsys.readouterr().out
+
+
+def test_a_headline_does_not_say_that_all_is_well_where_a_knob_cannot_be_set(
+    run: Run, capsys: pytest.CaptureFixture[str], tls: Tls
+) -> None:
+    bmc = SimulatedBmc(Dump(tree()), user="admin", password=SECRET, post_s=0.1)
+    with serving([bmc], tls=tls) as served:
+        named = ("--bmc", served[0].url, "--ca", str(tls.ca), "--yes")
+        assert invoke(["bios", "apply", *named, "--set", "xhci_handoff=disabled"]) == 10
+        headline = capsys.readouterr().out.splitlines()[:2]
+        assert "nothing was to do" not in " ".join(headline)
+        assert "not all is as wanted; cannot be set: xhci_handoff" in " ".join(" ".join(headline).split())
+        assert invoke(["bios", "apply", *named, "--set", "iommu=enabled"]) == 0
+        assert "nothing was to do" in capsys.readouterr().out
 
 
 def test_apply_without_a_person_to_ask_needs_yes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,6 +114,16 @@ def test_bug_10_a_job_that_stays_new_is_not_reset_into_nothing(tmp_path: Path) -
     assert "is not scheduled" in done.error
 
 
+def test_bug_10_a_job_that_stays_new_is_waited_for_no_longer_than_the_deadline(tmp_path: Path) -> None:
+    bench = Bench(bios_trees.dell(), tmp_path, faults=("job_stuck",))
+    begun = bench.clock.time
+    done = bench.apply("iommu=disabled", deadline_s=10.0)
+    assert (done.state, bench.resets) == ("failed", [])
+    assert "is not scheduled after 10 s" in done.error
+    assert bench.clock.time - begun < 20.0
+    assert len([line for line in bench.said if "at most 10 s" in line]) == 1
+
+
 def test_bug_10_a_new_job_is_waited_for(tmp_path: Path) -> None:
     assert Bench(bios_trees.dell(), tmp_path, faults=("job_slow",)).apply("iommu=disabled").state == "applied"
 

@@ -14,7 +14,7 @@ from bios_bench import TARGET, Bench, Killed
 from nodeprep.bmc.failures import BmcUnreachable
 from nodeprep.errors import Inconclusive, UsageError
 from nodeprep.sim.bmc import Dump
-from nodeprep.workflows.bios_restore import RestoreStore
+from nodeprep.workflows.bios_restore import RestoreStore, has_restore_points
 from nodeprep.workflows.home import Home
 
 WANTED = ("iommu=disabled", "pcie_link_gen=3")
@@ -181,6 +181,18 @@ def test_rollback_without_a_restore_point_changes_nothing(tmp_path: Path) -> Non
     bench = Bench(bios_trees.small(), tmp_path)
     with pytest.raises(UsageError, match="no restore point"):
         bench.rollback()
+
+
+def test_a_second_rollback_says_that_the_last_one_was_taken_back_and_when(tmp_path: Path) -> None:
+    bench = Bench(bios_trees.small(), tmp_path)
+    bench.apply("iommu=disabled")
+    path = bench.rollback().restore_file
+    with pytest.raises(UsageError, match=rf"taken back already, at 20\d\d-.*: {path}") as caught:
+        bench.rollback()
+    assert "nothing left" in caught.value.hint
+    assert not has_restore_points(Home(tmp_path))
+    bench.apply("iommu=disabled")
+    assert bench.rollback().state == "applied"
 
 
 def test_a_bmc_that_is_silent_or_unreadable_changes_nothing(tmp_path: Path) -> None:

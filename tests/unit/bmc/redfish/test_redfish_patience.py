@@ -42,6 +42,16 @@ def test_bug_11_and_not_for_ever() -> None:
     assert bmc.clock.time < 20
 
 
+def test_that_a_bmc_is_busy_is_told_once_and_for_how_long_at_most() -> None:
+    said: list[str] = []
+    bmc = saying(*[answer({}, 503, Retry_After="1")] * 5)
+    with bmc.connection(patience_s=40, notify=said.append) as connection:
+        connection.get(URI)
+        connection.get(URI)
+    assert len(said) == 1
+    assert "is busy (HTTP 503): asking again, at most 40 s" in said[0]
+
+
 @pytest.mark.parametrize("header", ["7", "Mon, 30 Nov 2026 12:00:07 GMT"])
 def test_retry_after_is_kept_in_both_forms(header: str) -> None:
     now = datetime(2026, 11, 30, 12, 0, 0, tzinfo=UTC)
