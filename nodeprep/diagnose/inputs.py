@@ -25,7 +25,7 @@ def find_inputs(paths: Iterable[str]) -> tuple[Input, ...]:
     read, and a link to one that is gone, are not, for they are missing from the evidence.
 
     Raises:
-        UsageError: A path does not exist, or a folder holds no file.
+        UsageError: A path does not exist or is a device, or a folder holds no file.
     """
     given = list(paths)
     found: dict[tuple[int, int] | str, Input] = {}
@@ -46,6 +46,12 @@ def _found(path: str, *, several: bool) -> Iterator[tuple[tuple[int, int] | str,
         raise UsageError(
             f"cannot read {path}: {error.strerror}", hint="name files or folders that exist, or - for stdin"
         ) from error
+    if stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode):
+        # /dev/kmsg waits for the next message when it has told all, and others never end.
+        raise UsageError(
+            f"{path} is a device and has no end",
+            hint="dmesg | nodeprep diagnose -, or nodeprep diagnose --host",
+        )
     if not stat.S_ISDIR(status.st_mode):
         yield from _expanded(_file(path, place), place, _identity(status))
         return

@@ -234,3 +234,9 @@ def test_an_event_log_without_entries_is_read(tmp_path: Path) -> None:
     (tmp_path / "sel.txt").write_text("SEL has no entries\n")
     (each,) = diagnose(find_inputs([str(tmp_path)])).inputs
     assert (each.format, each.gaps) == ("ipmi_sel", ())
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/null"])
+def test_a_device_is_refused(device: str) -> None:
+    with pytest.raises(UsageError, match="is a device"):
+        find_inputs([device])
