@@ -31,6 +31,7 @@ def incidents(events: Iterable[Event], inputs: Sequence[DiagnosisInput] = ()) ->
         for finding in rule.explain(evidence):
             evidence.explain(finding.events)
             findings.append(finding)
+    findings = [finding for finding in findings if not _is_echo(finding, findings, evidence)]
     findings.sort(
         key=lambda finding: (
             _SEVERITIES.index(finding.severity),
@@ -38,6 +39,20 @@ def incidents(events: Iterable[Event], inputs: Sequence[DiagnosisInput] = ()) ->
         )
     )
     return tuple(_incident(f"i{number}", finding, evidence) for number, finding in enumerate(findings, 1))
+
+
+def _is_echo(finding: Finding, findings: Sequence[Finding], evidence: Evidence) -> bool:
+    if not finding.yields_to:
+        return False
+    hosts = {evidence.host(event) for event in finding.events}
+    known = {id(event) for host in hosts for event in evidence.seen(*finding.yields_to, host=host)}
+    most = _SEVERITIES.index(finding.severity)
+    return any(
+        other is not finding
+        and _SEVERITIES.index(other.severity) <= most
+        and any(id(event) in known for event in other.events)
+        for other in findings
+    )
 
 
 def _incident(name: str, finding: Finding, evidence: Evidence) -> Incident:

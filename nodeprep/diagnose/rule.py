@@ -21,6 +21,8 @@ class Finding:
         root_device: Where it began; `device` when empty.
         xids: Codes to show; those of `events` when None.
         count: How often it happened; the sum over `events` of the root's kind when 0.
+        yields_to: Kinds or families of events of which this is but an echo: it is left out when another
+            finding of its host that is at least as grave rests on one. A harmless event hides nothing.
     """
 
     layer: Layer
@@ -35,6 +37,7 @@ class Finding:
     root_device: str = ""
     xids: tuple[int, ...] | None = None
     count: int = 0
+    yields_to: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,10 +10,10 @@ from nodeprep.diagnose.rules._words import of, times, total
 
 
 def explain(evidence: Evidence) -> Iterator[Finding]:
-    """One finding a host; beside a fault of the only GPU it is no news."""
+    """One finding a host; beside a fault of a GPU it is no news."""
     for host in evidence.hosts:
         errors = evidence.open("display.error", "display.gpu_stuck", host=host)
-        if not errors or evidence.seen("xid.", "gpu.fallen_off_bus", "gsp.timeout", host=host):
+        if not errors:
             continue
         stuck = [event for event in errors if event.kind == "display.gpu_stuck"]
         gpus = evidence.gpus(host)
@@ -26,17 +26,18 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             if stuck
             else "the display driver could not set or query a screen",
             why=(
-                f"It waited for the GPU {times(total(stuck))} in vain, and no Xid says why: a hang, often "
-                "after a sleep state."
+                f"It waited for the GPU {times(total(stuck))} in vain, and no fault of the GPU says why: a "
+                "hang, often after a sleep state."
                 if stuck
-                else f"Said {times(total(errors))}, with no Xid beside it. It concerns screens; programs "
-                "that compute do not need them."
+                else f"Said {times(total(errors))}, with no fault of a GPU beside it. It concerns screens; "
+                "programs that compute do not need them."
             ),
             events=tuple(errors),
             action="reset_gpu" if stuck else "observe",
             then=("reboot_node_if_reset_fails", "update_driver_if_it_returns") if stuck else (),
             root_event=(stuck or errors)[0].kind,
             count=total(stuck or errors),
+            yields_to=("xid.", "gpu.fallen_off_bus", "gsp.timeout"),
         )
 
 

@@ -16,7 +16,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     """One finding a host."""
     for host in evidence.hosts:
         errors = evidence.open("fabric.log_error", host=host)
-        if not errors or evidence.seen(*_KNOWN, host=host):
+        if not errors:
             continue
         yield Finding(
             layer="config",
@@ -30,6 +30,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             action="fix_config",
             then=("check_fabric_manager", "check_fabric_state_completed"),
             count=total(errors),
+            yields_to=_KNOWN,
         )
 
 

@@ -26,8 +26,6 @@ _FROM_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
 def explain(evidence: Evidence) -> Iterator[Finding]:
     """One finding a host for ends from outside, one for crashes, one for errors of libraries."""
     for host in evidence.hosts:
-        if evidence.seen(*_REASONS, host=host):
-            continue
         ends = evidence.open("app.signal", host=host)
         outside = [event for event in ends if event.data["signal"] in _FROM_OUTSIDE]
         crashes = [event for event in ends if event.data["signal"] not in _FROM_OUTSIDE]
@@ -68,6 +66,7 @@ def _finding(events: list[Event], summary: str, why: str, then: tuple[str, ...])
         action="restart_app",
         then=then,
         count=total(events),
+        yields_to=_REASONS,
     )
 
 
