@@ -49,7 +49,7 @@ def _found(path: str, *, several: bool) -> Iterator[tuple[tuple[int, int] | str,
     if stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode):
         # /dev/kmsg waits for the next message when it has told all, and others never end.
         raise UsageError(
-            f"{path} is a device and has no end",
+            f"{path} is a device: reading it may never end",
             hint="dmesg | nodeprep diagnose -, or nodeprep diagnose --host",
         )
     if not stat.S_ISDIR(status.st_mode):

@@ -3,8 +3,8 @@
 An IPMI entry says sensor, event and direction; one of Redfish the log, the BMC's own severity, a message and,
 in brackets, the maker's id of it. `sel.ended` {ended, sensor, event}: what an entry before it said is over;
 of any event of the sensor where `event` is "".
-The data bytes of an IPMI entry are left alone: makers put bus and device of a PCI error in them in opposite
-orders, so an address taken from them may be another device's.
+The raw data bytes of an IPMI entry are left alone: makers put bus and device of a PCI error in them in
+opposite orders, so an address taken from them may be another device's. What ipmitool decoded is taken.
 """
 
 from __future__ import annotations
